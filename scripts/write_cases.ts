@@ -18,6 +18,7 @@ import { COLLATIONS } from "./write_cases/collations.ts";
 import { COLUMN_PARTS } from "./write_cases/column_parts.ts";
 import { conditionsOfState } from "./write_cases/conditions.ts";
 import { DATE_WORDS } from "./write_cases/date_words.ts";
+import { DEFINED_AGGREGATES } from "./write_cases/defined_aggregates.ts";
 import { type Difference, differenceOf } from "./write_cases/differences.ts";
 import { DOMAINS } from "./write_cases/domains.ts";
 import { EDGES } from "./write_cases/edges.ts";
@@ -62,6 +63,7 @@ import { XML } from "./write_cases/xml.ts";
 const REPEATING: ReadonlySet<string> = new Set([
   "changes",
   "changes_in_with",
+  "defined_aggregates",
   "definitions",
   "domains",
   "arrays_stored",
@@ -123,6 +125,7 @@ const files = [
   SMALL_WORDS,
   COLLATIONS,
   SQL_FUNCTIONS,
+  DEFINED_AGGREGATES,
   TEXT_SEARCH,
   TRIGGERS,
   XML,

@@ -20,7 +20,7 @@ import {
   TEXT,
   withCollation,
 } from "../types/mod.ts";
-import type { ColumnEntry, RoutineType, TypeEntry, ViewEntry } from "./entries.ts";
+import type { ColumnEntry, RoutineSteps, RoutineType, TypeEntry, ViewEntry } from "./entries.ts";
 import { NamedEntries } from "./named_entries.ts";
 import { allSealed } from "./records.ts";
 import type { SealedFile } from "./sqlite_file.ts";
@@ -169,8 +169,23 @@ export class DefinedTypes {
       typeof type === "string" ? type : this.current(type);
     const parameters = routine.parameters.map((each) => ({ ...each, type: now(each.type) }));
     const types = routine.types.map((each) => this.current(each));
-    const { returns } = routine;
-    const current = { ...routine, parameters, types };
+    const { aggregate, returns } = routine;
+    const stepsNow = (steps: RoutineSteps): RoutineSteps => {
+      return { ...steps, stateType: now(steps.stateType) };
+    };
+    const current = {
+      ...routine,
+      parameters,
+      types,
+      ...(aggregate === undefined
+        ? {}
+        : {
+            aggregate: {
+              plain: stepsNow(aggregate.plain),
+              moving: aggregate.moving && stepsNow(aggregate.moving),
+            },
+          }),
+    };
     return {
       ...entry,
       routine: returns === undefined ? current : { ...current, returns: now(returns) },

@@ -453,6 +453,36 @@ export interface Routine {
   readonly program?: "plpgsql" | "sql" | undefined;
   /** True for a procedure, which can only be called with CALL. */
   readonly isProcedure?: true | undefined;
+  /** Set for an aggregate. The SQL of such an entry is its CREATE AGGREGATE statement. */
+  readonly aggregate?: RoutineAggregate | undefined;
+}
+
+/** How an aggregate computes its result. */
+export interface RoutineAggregate {
+  readonly plain: RoutineSteps;
+  /** How the aggregate is computed over moving frames; absent if no attribute defines it. */
+  readonly moving?: RoutineSteps | undefined;
+}
+
+/** The functions from which an aggregate computes its state and its result. */
+export interface RoutineSteps {
+  readonly stateType: RoutineType;
+  /** Returns the state after a row has been added. */
+  readonly transition: RoutineName;
+  /** Returns the state after a row has been removed. */
+  readonly inverse?: RoutineName | undefined;
+  /** Returns the result. If absent, the result is the state. */
+  readonly final?: RoutineName | undefined;
+  /** Whether the final function has parameters for the arguments, too. They are all NULL. */
+  readonly isFinalExtended?: true | undefined;
+  /** The text of the initial state. If absent, the state is NULL at first. */
+  readonly initial?: string | undefined;
+}
+
+/** The name of a function that an aggregate calls. */
+export interface RoutineName {
+  readonly schema?: string | undefined;
+  readonly name: string;
 }
 
 export interface RoutineParameter {
@@ -474,9 +504,10 @@ export type RoutineType = DataType | PolymorphicType;
 
 /**
  * The names of the pseudo-types. "void" is the return type of a function without a result;
- * "trigger" is the return type of a trigger function.
+ * "trigger" is the return type of a trigger function. Only a parameter of an aggregate has the type
+ * "any".
  */
-export type PolymorphicType = "anyelement" | "anyarray" | "record" | "trigger" | "void";
+export type PolymorphicType = "any" | "anyelement" | "anyarray" | "record" | "trigger" | "void";
 
 /** The rights of a view that runs with the rights of its owner. */
 export interface ViewRights {

@@ -131,6 +131,8 @@ export class StatementBinding {
    * join found a row. Relations that need no such column have no entry.
    */
   readonly presences: Map<RelationNode, BoundColumn> = new Map<RelationNode, BoundColumn>();
+  /** Whether the functions of a user-defined aggregate are being bound. */
+  isWithinSteps = false;
   #nextColumnId = 1;
   #boundAgain = 0;
   #partCount = 0;
@@ -273,6 +275,17 @@ export class StatementBinding {
       requirements.push(isAsked ? { ...needed, routine } : needed);
     }
     return bound;
+  }
+
+  /** Binds a function of a user-defined aggregate. Its expression must not contain a query. */
+  withinSteps<Bound>(bind: () => Bound): Bound {
+    const around = this.isWithinSteps;
+    this.isWithinSteps = true;
+    try {
+      return bind();
+    } finally {
+      this.isWithinSteps = around;
+    }
   }
 
   /**
@@ -496,9 +509,11 @@ export interface CallableRoutine {
    * @param outer Resolves the names of the parameters.
    */
   readonly bindQuery: (outer: Correlation, node: AstNode) => BoundSelect;
+  /** The entry of the function; absent while the function is being defined. */
+  readonly entry?: FunctionEntry | undefined;
   /** Set if the body of the function is a program. */
   readonly program?: FunctionEntry | undefined;
-  /** Records that the statement calls the program and needs the right to do so. */
+  /** Records that the statement calls a program or an aggregate and needs the right to do so. */
   readonly enter?: (node: AstNode) => void;
 }
 

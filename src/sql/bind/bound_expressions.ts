@@ -343,6 +343,8 @@ export type ComparisonOperator = "=" | "<>" | "<" | "<=" | ">" | ">=";
 export interface BoundAggregate {
   readonly column: BoundColumn;
   readonly form: AggregateForm;
+  /** Set for a user-defined aggregate. Its form then creates no states. */
+  readonly steps?: AggregateSteps | undefined;
   /** The aggregate's argument; absent for count(*). */
   readonly argument: BoundExpression | undefined;
   /** Further arguments, such as the separator of string_agg. */
@@ -350,6 +352,39 @@ export interface BoundAggregate {
   readonly isDistinct: boolean;
   readonly filter: BoundExpression | undefined;
   readonly orderBy: readonly BoundSort[];
+}
+
+/**
+ * How a user-defined aggregate computes its result. The expressions read only the columns listed
+ * here, which exist only while a step is evaluated.
+ */
+export interface AggregateSteps {
+  /** The column with the current state. */
+  readonly state: BoundColumn;
+  /** The columns with the arguments. */
+  readonly args: readonly BoundColumn[];
+  /** The state before the first row. It reads no columns. */
+  readonly initial: BoundExpression;
+  /**
+   * The state after the first row whose arguments are not NULL; undefined if the transition
+   * computes this state, too.
+   */
+  readonly first: BoundExpression | undefined;
+  /** The state after a row has been added. */
+  readonly transition: AggregateStep;
+  /** The state after a row has been removed; NULL if it cannot be removed. */
+  readonly inverse: AggregateStep | undefined;
+  /** The result; undefined if it is the state. The arguments are NULL. */
+  readonly final: AggregateStep | undefined;
+  /** How the aggregate is computed over frames whose start moves. */
+  readonly moving: AggregateSteps | undefined;
+}
+
+/** A call within a user-defined aggregate. */
+export interface AggregateStep {
+  readonly expression: BoundExpression;
+  /** Whether the function is not called if the state or an argument is NULL. */
+  readonly isStrict: boolean;
 }
 
 export interface BoundSort {
@@ -365,7 +400,12 @@ export interface BoundWindowCall {
   readonly column: BoundColumn;
   readonly form:
     | { readonly kind: "function"; readonly name: WindowName }
-    | { readonly kind: "aggregate"; readonly aggregate: AggregateForm };
+    | {
+        readonly kind: "aggregate";
+        readonly aggregate: AggregateForm;
+        /** Set for a user-defined aggregate. Its form then creates no states. */
+        readonly steps?: AggregateSteps | undefined;
+      };
   readonly args: readonly BoundExpression[];
   readonly filter: BoundExpression | undefined;
   readonly window: BoundWindow;

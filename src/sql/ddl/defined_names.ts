@@ -226,6 +226,7 @@ function relationsAlteredBy(node: Statement): readonly QName[] {
  */
 function functionsDefinedBy(node: Statement): readonly QName[] {
   switch (node.type) {
+    case "create aggregate":
     case "create function":
       return [node.name];
     case "alter function":

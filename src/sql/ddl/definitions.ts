@@ -25,21 +25,18 @@ import type {
   TriggerDefinition,
   TypeDefinition,
 } from "../parse/ast/ast.ts";
+import { isFunctionNode } from "../parse/print/print_functions.ts";
 import type { StatementResult } from "../ports/engine.ts";
 import { messageResult } from "../result/result.ts";
 import { type DefiningStatement, requireRight } from "../rights/statement_kinds.ts";
+import { createAggregate } from "./aggregate_definitions.ts";
 import { createCollation } from "./collation_definitions.ts";
 import { authorizeComment, commentOn } from "./comments.ts";
 import { authorizeCreateTable, createTable } from "./create_table.ts";
 import { alterDomain, createDomain } from "./domain_definitions.ts";
 import { authorizeDropTables, dropAll, dropTables, withDependents } from "./drop_table.ts";
 import { dropFunctions, dropViews } from "./drop_views.ts";
-import {
-  alterFunction,
-  authorizeFunction,
-  createFunction,
-  isFunctionDefinition,
-} from "./function_definitions.ts";
+import { alterFunction, authorizeFunction, createFunction } from "./function_definitions.ts";
 import { authorizeIndexes, createIndex, dropIndexes, renameIndex } from "./index_definitions.ts";
 import { authorizePartition, definePartition, isPartitionDefinition } from "./moved_partitions.ts";
 import {
@@ -165,7 +162,7 @@ export class DefinitionStatements {
     const { catalog } = this.#deps;
     if (isPartitionDefinition(node)) authorizePartition(node, caller, this.#deps);
     else if (isTypeDefinition(node)) authorizeType(node, caller, catalog);
-    else if (isFunctionDefinition(node)) authorizeFunction(node, caller, catalog);
+    else if (isFunctionNode(node)) authorizeFunction(node, caller, catalog);
     else if (isPolicyDefinition(node)) authorizePolicy(node, caller, catalog);
     else if (isTriggerDefinition(node)) authorizeAlteration(node, caller, catalog);
     // For storages, topics and webhooks, the required right depends only on the kind of statement.
@@ -291,6 +288,8 @@ export class DefinitionStatements {
         return commentOn(node, { principal, namespace }, this.#deps);
       case "alter view":
         return alterView(node, { principal, namespace }, this.#deps);
+      case "create aggregate":
+        return createAggregate(node, { principal, namespace, ledger: this.#ledger }, this.#deps);
       case "create function":
         return createFunction(node, { principal, namespace, ledger: this.#ledger }, this.#deps);
       case "alter function":

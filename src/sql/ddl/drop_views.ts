@@ -2,6 +2,7 @@
  * Executes DROP VIEW and DROP FUNCTION. With CASCADE, they may also drop tables: those of
  * materialized views.
  */
+import { DatabaseError } from "../../base/errors.ts";
 import type { FunctionEntry, TableEntry, ViewEntry } from "../../catalog/mod.ts";
 import { findFunction, functionsMeant, shownName } from "../names/functions.ts";
 import type { DropFunctionStatement, DropViewStatement } from "../parse/ast/ast.ts";
@@ -81,6 +82,13 @@ function functionsDropped(
       continue;
     }
     const entry = findFunction(name, place);
+    if (name.kind === "function" && entry.routine.aggregate !== undefined) {
+      throw new DatabaseError(
+        "INVALID_OPERATION",
+        `Cannot drop ${entry.namespace}.${entry.name} with DROP FUNCTION: it is an aggregate`,
+        { position: name._location.start, hint: "use DROP AGGREGATE", sqlstate: "42809" },
+      );
+    }
     entries.set(entry.viewId, entry);
   }
   const dropped = [...entries.values()].map((each) => `${each.namespace}.${each.name}`);

@@ -37,6 +37,7 @@ import { requireHolder } from "../names/table_names.ts";
 import { dependentsOf } from "../names/views.ts";
 import type {
   AlterFunctionStatement,
+  CreateAggregateStatement,
   CreateFunctionStatement,
   FunctionClauses,
   FunctionDefinition,
@@ -44,7 +45,6 @@ import type {
   FunctionParameterNode,
   Name,
   SelectStatement,
-  Statement,
 } from "../parse/ast/ast.ts";
 import { type BindingDeps, dmlDepsOf } from "../prepare/binding_deps.ts";
 import { bodyOf } from "../prepare/program_bodies.ts";
@@ -53,12 +53,7 @@ import type { RedefinitionDeps } from "./redefined_table.ts";
 import { storingEntry } from "./stored_entry.ts";
 import { type NewViewCall, storedContent, type ViewCall } from "./view_definitions.ts";
 
-type FunctionDeps = BindingDeps & EntryDeps & RedefinitionDeps;
-
-export function isFunctionDefinition(node: Statement): node is FunctionDefinition {
-  const { type } = node;
-  return type === "create function" || type === "alter function" || type === "drop function";
-}
+export type FunctionDeps = BindingDeps & EntryDeps & RedefinitionDeps;
 
 /**
  * Requires that the caller may define functions. This requires the same right as defining views.
@@ -182,7 +177,7 @@ function routineFrom(
   };
 }
 
-function parameterFrom(
+export function parameterFrom(
   { dataType, mode, name, source: defaultSql }: FunctionParameterNode,
   source: RelationSource,
 ): RoutineParameter {
@@ -197,7 +192,9 @@ function parameterFrom(
 }
 
 /** Returns the types that a definition mentions and that were created with CREATE TYPE. */
-function definedTypesIn(node: CreateFunctionStatement): DataType[] {
+export function definedTypesIn(
+  node: CreateAggregateStatement | CreateFunctionStatement,
+): DataType[] {
   const constructed = constructorsIn(node).flatMap(({ rangeType }) => rangeType ?? []);
   const named = typeNamesIn(node).flatMap(({ definedType, domain, _location }) => {
     if (domain === undefined) return definedType ?? [];
@@ -269,6 +266,9 @@ function checkResult(
   const isArray =
     open?.type === "anyarray" || (typeof open?.type === "object" && open.type.kind === "array");
   if (open !== undefined && !isArray) throw invalid(node, "a VARIADIC parameter must be an array");
+  if (inputs.some(({ type }) => type === "any")) {
+    throw invalid(node, 'a parameter cannot have the type "any"', "use anyelement");
+  }
   if (inputs.some(({ type }) => type === "record")) {
     throw invalid(
       node,
@@ -400,7 +400,7 @@ function programContent(
   return { tables: [], views: [] };
 }
 
-function isPolymorphic(type: RoutineType): boolean {
+export function isPolymorphic(type: RoutineType): boolean {
   return type === "anyelement" || type === "anyarray";
 }
 
@@ -437,7 +437,7 @@ function checkDefaults(
  *
  * @throws {DatabaseError} INVALID_DEFINITION
  */
-function requireReplaceable(
+export function requireReplaceable(
   before: FunctionEntry,
   { namespace, routine, views, viewId }: FunctionEntry,
   { catalog, position }: { readonly catalog: Catalog; readonly position: number },
@@ -450,6 +450,14 @@ function requireReplaceable(
     });
   if (before.routine.isProcedure !== routine.isProcedure) {
     throw fault("a function cannot be replaced by a procedure, nor a procedure by a function");
+  }
+  if ((before.routine.aggregate === undefined) !== (routine.aggregate === undefined)) {
+    throw new DatabaseError(
+      "INVALID_OPERATION",
+      `Cannot replace function ${shown}: a function cannot be replaced by an aggregate, nor an ` +
+        "aggregate by a function",
+      { position, hint: "drop it first", sqlstate: "42809" },
+    );
   }
   if (resultText(before.routine) !== resultText(routine))
     throw fault("the new definition has a different result type");
@@ -491,6 +499,13 @@ function changeClauses(
   { catalog, clock, live, store }: FunctionDeps,
 ): BoundDefinition {
   const { namespace, routine } = found;
+  if (routine.aggregate !== undefined) {
+    throw new DatabaseError(
+      "INVALID_OPERATION",
+      `Cannot alter aggregate ${namespace}.${found.name}: it has no such clauses`,
+      { position: node._location.start, hint: "use CREATE OR REPLACE AGGREGATE" },
+    );
+  }
   if (routine.isProcedure === true && (isStrict ?? volatility) !== undefined) {
     throw new DatabaseError(
       "INVALID_DEFINITION",

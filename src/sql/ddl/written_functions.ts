@@ -41,7 +41,11 @@ interface WritingPlace {
 }
 
 /** The definitions whose SQL keeps its calls, because it is bound with the catalog. */
-const KEPT: ReadonlySet<Statement["type"]> = new Set(["create function", "create view"] as const);
+const KEPT: ReadonlySet<Statement["type"]> = new Set([
+  "create aggregate",
+  "create function",
+  "create view",
+] as const);
 
 /** A piece of SQL in which calls are being expanded. */
 interface WrittenText extends WritingPlace {
@@ -152,6 +156,9 @@ function writtenCall(call: ExprCall, text: WrittenText): Expr {
     throw refused(call, only.entry, "several functions with this name accept these arguments", {
       hint: "write out the function's expression instead, or rename one of the functions",
     });
+  }
+  if (only.entry.routine.aggregate !== undefined) {
+    throw refused(call, only.entry, "it is an aggregate, which is computed from many rows", {});
   }
   if (only.entry.routine.program !== undefined) {
     throw refused(call, only.entry, "the body of the function is not a single SQL query", {

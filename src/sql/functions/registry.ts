@@ -57,6 +57,7 @@ import { TEXT_POSITION_FUNCTIONS } from "./text/text_positions.ts";
 import { TEXT_SYNTAX_FUNCTIONS } from "./text/text_syntax.ts";
 import { DATETIME_FUNCTIONS } from "./time/datetime.ts";
 import { DATETIME_MAKE_FUNCTIONS } from "./time/datetime_make.ts";
+import { TRANSITION_FUNCTIONS } from "./transitions.ts";
 import { VECTOR_FUNCTIONS } from "./vector.ts";
 import { XML_FUNCTIONS } from "./xml/xml_functions.ts";
 import { XML_PATH_FUNCTIONS } from "./xml/xml_paths.ts";
@@ -93,6 +94,7 @@ const FUNCTIONS: ReadonlyMap<string, ScalarFunction> = byName([
   ...TEXT_FUNCTIONS,
   ...TEXT_POSITION_FUNCTIONS,
   ...TEXT_SYNTAX_FUNCTIONS,
+  ...TRANSITION_FUNCTIONS,
   ...TRIGRAM_FUNCTIONS,
   ...BIT_FUNCTIONS,
   ...VECTOR_FUNCTIONS,

@@ -44,7 +44,8 @@ export function findFunction(
   const shown = shownName(node, namespace);
   const position = node._location.start;
   if (entry === undefined) {
-    throw new DatabaseError("FUNCTION_NOT_FOUND", `Cannot find function ${shown}`, {
+    const kind = node.kind ?? "function";
+    throw new DatabaseError("FUNCTION_NOT_FOUND", `Cannot find ${kind} ${shown}`, {
       position,
       hint: "to list the functions, run SHOW FUNCTIONS",
     });
@@ -71,8 +72,10 @@ export function functionsMeant(
   { catalog, namespace, principal, source }: FunctionPlace,
 ): readonly FunctionEntry[] {
   const { kind, name, parameters, schema = namespace } = node;
-  const isOfKind = ({ routine }: FunctionEntry): boolean =>
-    kind === undefined || (kind === "procedure") === (routine.isProcedure === true);
+  const isOfKind = ({ routine }: FunctionEntry): boolean => {
+    if (kind === "aggregate") return routine.aggregate !== undefined;
+    return kind === undefined || (kind === "procedure") === (routine.isProcedure === true);
+  };
   const all = catalog
     .functionsNamed(schema, name)
     .filter(isOfKind)
@@ -96,6 +99,7 @@ export function shownName({ name, schema }: FunctionName, namespace: string): st
 
 /** Type names that stand for a type determined by the arguments of each call. */
 const POLYMORPHIC: ReadonlyMap<string, PolymorphicType> = new Map([
+  ["any", "any"],
   ["anyelement", "anyelement"],
   ["anynonarray", "anyelement"],
   ["anyenum", "anyelement"],

@@ -87,7 +87,7 @@ export function viewRelation(
   };
 }
 
-/** Stands in for the query of a function whose body is a program. */
+/** Stands in for the query of a program or an aggregate. */
 const NO_QUERY: SelectStatement = { type: "select", columns: [], _location: { start: 0, end: 0 } };
 
 const defaults = new WeakMap<FunctionEntry, readonly (Expr | undefined)[]>();
@@ -106,8 +106,9 @@ export function routineOf(entry: FunctionEntry, deps: ViewDeps): RoutineRelation
     defaults.set(entry, known);
   }
   const name = `${entry.namespace}.${routine.name}`;
-  if (routine.program === undefined) {
-    return { ...viewRelation(entry, deps), name, routine, program: undefined, defaults: known };
+  if (routine.program === undefined && routine.aggregate === undefined) {
+    const relation = viewRelation(entry, deps);
+    return { ...relation, name, routine, entry, program: undefined, defaults: known };
   }
   return {
     name,
@@ -117,7 +118,8 @@ export function routineOf(entry: FunctionEntry, deps: ViewDeps): RoutineRelation
     source: sourceIn(entry, deps),
     ownRights: undefined,
     routine,
-    program: entry,
+    entry,
+    program: routine.program === undefined ? undefined : entry,
     defaults: known,
   };
 }

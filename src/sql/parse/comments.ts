@@ -18,6 +18,7 @@ export function parseComment(cursor: Cursor, start: number): CommentStatement {
 function parseObject(cursor: Cursor): Pick<CommentStatement, "kind" | "name" | "part"> {
   refuseKind(cursor);
   const word = cursor.expectOneOf(
+    "aggregate",
     "collation",
     "column",
     "constraint",
@@ -50,6 +51,11 @@ function parseObject(cursor: Cursor): Pick<CommentStatement, "kind" | "name" | "
     }
     case "function":
       return { kind: word, name: parseFunctionNamed(cursor) };
+    case "aggregate":
+      return {
+        kind: "function",
+        name: { ...parseFunctionNamed(cursor, word), kind: word },
+      };
     case "collation":
     case "domain":
       return { kind: "type", name: cursor.qname(`a ${word}`) };
@@ -67,8 +73,9 @@ const ARTICLES = {
 } as const satisfies Partial<Record<CommentedKind, string>>;
 
 const COMMENTED: ReadonlySet<string> = new Set<
-  CommentedKind | "collation" | "domain" | "materialized" | "schema"
+  CommentedKind | "aggregate" | "collation" | "domain" | "materialized" | "schema"
 >([
+  "aggregate",
   "collation",
   "column",
   "constraint",
@@ -91,6 +98,6 @@ function refuseKind(cursor: Cursor): void {
   cursor.refuse(
     `COMMENT ON ${kind}`,
     "comments are supported only on tables, columns, views, indexes, sequences, types, " +
-      "functions, constraints and namespaces",
+      "functions, aggregates, constraints and namespaces",
   );
 }

@@ -1,6 +1,6 @@
 /**
- * Parses CREATE, ALTER and DROP FUNCTION. It also parses the function's body, so that the
- * statement that creates the function reports every error in it.
+ * Parses CREATE FUNCTION, and ALTER and DROP of functions and aggregates. It also parses the body
+ * of a function, so that the statement that creates the function reports every error in it.
  */
 import { DatabaseError, withDetails } from "../../base/errors.ts";
 import type {
@@ -28,6 +28,7 @@ import { acceptOwner } from "./ownership.ts";
 import { Token, tokenize } from "./text/lexer.ts";
 
 const FUNCTION = "a function";
+export const AGGREGATE = "an aggregate";
 const ONE_QUERY =
   "the body of a function in LANGUAGE sql must be a single query; run changes and further " +
   "statements from the client";
@@ -91,6 +92,46 @@ function parseParameters(cursor: Cursor): FunctionParameterNode[] {
   } while (cursor.accept(","));
   cursor.expect(")");
   return parameters;
+}
+
+/** Parses `(*)` or the parameters of an aggregate. */
+export function parseAggregateParameters(cursor: Cursor): FunctionParameterNode[] {
+  cursor.expect("(");
+  const parameters: FunctionParameterNode[] = [];
+  if (cursor.accept("*")) {
+    cursor.expect(")");
+    return parameters;
+  }
+  do {
+    refuseOrderedSet(cursor);
+    const { start } = cursor;
+    const parameter = parseParameter(cursor);
+    if (parameter.mode !== "in" && parameter.mode !== "variadic") {
+      throw invalidAggregate("a parameter cannot be an output parameter", start);
+    }
+    if (parameter.default !== undefined) {
+      throw invalidAggregate("a parameter cannot have a default", start);
+    }
+    parameters.push(parameter);
+    requireListed(cursor, parameters.length, "parameters of a single aggregate");
+  } while (cursor.accept(","));
+  refuseOrderedSet(cursor);
+  cursor.expect(")");
+  return parameters;
+}
+
+/** Returns the error for a definition of an aggregate that lacks a part or has one too many. */
+export function invalidAggregate(why: string, position: number, hint?: string): DatabaseError {
+  const details = hint === undefined ? { position } : { position, hint };
+  return new DatabaseError("INVALID_DEFINITION", `Cannot create the aggregate: ${why}`, details);
+}
+
+function refuseOrderedSet(cursor: Cursor): void {
+  if (!cursor.is("order")) return;
+  cursor.refuse(
+    "a user-defined ordered-set aggregate",
+    "define an aggregate over an array, and call it with ORDER BY",
+  );
 }
 
 const MODES = ["in", "out", "inout", "variadic"] as const;
@@ -391,8 +432,9 @@ function queryOf(cursor: Cursor, statement: Statement): SelectStatement {
 
 type FunctionKind = FunctionName["kind"];
 
-/** Reads FUNCTION, PROCEDURE or ROUTINE. Returns undefined for any other word. */
+/** Reads AGGREGATE, FUNCTION, PROCEDURE or ROUTINE. Returns undefined for any other word. */
 export function acceptFunctionKind(cursor: Cursor): { readonly kind: FunctionKind } | undefined {
+  if (cursor.accept("aggregate")) return { kind: "aggregate" };
   if (cursor.accept("function")) return { kind: "function" };
   if (cursor.accept("procedure")) return { kind: "procedure" };
   return cursor.accept("routine") ? { kind: undefined } : undefined;
@@ -404,9 +446,12 @@ export function parseAlterFunction(
   start: number,
   kind: FunctionKind,
 ): AlterFunctionStatement | AlterOwnerStatement {
-  const name = { ...parseFunctionNamed(cursor), kind };
+  const name = { ...parseFunctionNamed(cursor, kind), kind };
   const owned = acceptOwner(cursor, start, { kind: "function", name });
   if (owned !== undefined) return owned;
+  if (kind === "aggregate" && !cursor.is("rename") && !cursor.is("set")) {
+    cursor.unexpected("RENAME TO or OWNER TO");
+  }
   const change = parseFunctionChange(cursor);
   return { type: "alter function", name, change, _location: cursor.since(start) };
 }
@@ -437,7 +482,7 @@ export function parseDropFunction(
 ): DropFunctionStatement {
   const ifExists = acceptIfExists(cursor);
   const names: FunctionName[] = [];
-  do names.push({ ...parseFunctionNamed(cursor), kind });
+  do names.push({ ...parseFunctionNamed(cursor, kind), kind });
   while (cursor.accept(","));
   const cascade = acceptBehaviour(cursor);
   return { type: "drop function", names, ifExists, cascade, _location: cursor.since(start) };
@@ -452,11 +497,12 @@ export function parseCallStatement(cursor: Cursor, start: number): CallStatement
   return { type: "call procedure", call, _location: cursor.since(start) };
 }
 
-/** Parses `name` or `name(types)`. */
-export function parseFunctionNamed(cursor: Cursor): FunctionName {
+/** Parses `name` or `name(types)`. The types of an aggregate must be written. */
+export function parseFunctionNamed(cursor: Cursor, kind?: FunctionKind): FunctionName {
   const start = cursor.token;
-  const name = cursor.qname(FUNCTION);
-  if (!cursor.is("(")) return name;
-  const parameters = parseParameters(cursor);
+  const isAggregate = kind === "aggregate";
+  const name = cursor.qname(isAggregate ? AGGREGATE : FUNCTION);
+  if (!isAggregate && !cursor.is("(")) return name;
+  const parameters = isAggregate ? parseAggregateParameters(cursor) : parseParameters(cursor);
   return { ...name, parameters, _location: cursor.since(start) };
 }

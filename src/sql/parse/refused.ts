@@ -108,7 +108,6 @@ export const REFUSED_OBJECTS: ReadonlyMap<string, Refused> = new Map<string, Ref
   ["clustered", ["CLUSTERED INDEX", INDEX_HINT]],
   ["nonclustered", ["NONCLUSTERED INDEX", INDEX_HINT]],
   ["routine", ["ROUTINE", "write CREATE FUNCTION or CREATE PROCEDURE"]],
-  ["aggregate", ["AGGREGATE"]],
   ["transform", ["TRANSFORM"]],
   ["event", ["EVENT TRIGGER", LIVE]],
   ["rule", ["RULE", LIVE]],

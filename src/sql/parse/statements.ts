@@ -2,6 +2,7 @@
  * Parses any statement. The first word of a statement selects its parser, so only that parser is
  * tried. If the word is unknown, the error names it.
  */
+import { parseCreateAggregate } from "./aggregates.ts";
 import { parseAlterTable, parseResetOptions } from "./alter.ts";
 import type { AlterViewStatement, ChangeStatement, Statement, TableKindWord } from "./ast/ast.ts";
 import { parseAlterCollation, parseCreateCollation } from "./collation_definitions.ts";
@@ -229,8 +230,8 @@ function acceptTypeDefinition(cursor: Cursor, start: number): Statement | undefi
 }
 
 /**
- * Parses the rest of a statement after `CREATE [OR REPLACE]` if FUNCTION, PROCEDURE or TRIGGER
- * comes next.
+ * Parses the rest of a statement after `CREATE [OR REPLACE]` if FUNCTION, AGGREGATE, PROCEDURE or
+ * TRIGGER comes next.
  */
 function acceptProgram(
   cursor: Cursor,
@@ -238,6 +239,7 @@ function acceptProgram(
   orReplace: true | undefined,
 ): Statement | undefined {
   if (cursor.accept("function")) return parseCreateFunction(cursor, start, { orReplace });
+  if (cursor.accept("aggregate")) return parseCreateAggregate(cursor, start, orReplace);
   if (isTrigger(cursor)) return parseTrigger(cursor, start, orReplace);
   if (!cursor.accept("procedure")) return undefined;
   return parseCreateFunction(cursor, start, { orReplace, isProcedure: true });

@@ -228,7 +228,7 @@ function namedType(
   const { type } = routineTypeOf(dataType, source);
   if (typeof type === "object") return type;
   if (type === "record") return UNASSIGNED;
-  if (element === undefined || type === "void" || type === "trigger")
+  if (element === undefined || type === "void" || type === "trigger" || type === "any")
     throw unknownType(`type ${type}`);
   return type === "anyarray" ? arrayTypeOf(element) : element;
 }

@@ -257,6 +257,7 @@ const KINDS: Readonly<{ [Type in Statement["type"]]: StatementKind<HomeOf<Type>>
   do: DEFINITION,
   "alter owner": DEFINITION,
   "comment on": DEFINITION,
+  "create aggregate": DEFINITION,
   "create function": DEFINITION,
   "alter function": DEFINITION,
   "drop function": DEFINITION,

@@ -9,7 +9,9 @@ import { BOOLEAN, DATETIME, type DataType, type Row, TEXT } from "../../types/mo
 import type { SystemView } from "../bind/bound.ts";
 import { isOutput } from "../bind/query/routine_resolution.ts";
 import { visibleFunctions } from "../names/functions.ts";
+import { parseStatements } from "../parse/parser.ts";
 import { nameText } from "../parse/print/print_expressions.ts";
+import { functionText } from "../parse/print/print_functions.ts";
 import type { PlainColumn } from "../result/result.ts";
 import { microsOf, OPEN, principalOf, view } from "./system_view.ts";
 
@@ -76,6 +78,7 @@ export function definitionOf(
 ): string | null {
   const { namespace, routine, sql } = entry;
   if (!mayDefine(entry, principal, catalog)) return null;
+  if (routine.aggregate !== undefined) return aggregateDefinition(entry);
   const words = [routine.volatility.toUpperCase(), ...(routine.isStrict ? ["STRICT"] : [])];
   const quote = quoteFor(sql);
   const isProcedure = routine.isProcedure === true;
@@ -87,6 +90,15 @@ export function definitionOf(
     ...(isProcedure ? [] : [` ${words.join(" ")}`]),
     `AS ${quote}${sql}${quote}`,
   ].join("\n");
+}
+
+/** Returns the CREATE AGGREGATE statement under the current name of the aggregate. */
+function aggregateDefinition({ namespace, routine, sql }: FunctionEntry): string {
+  const [node] = parseStatements(sql);
+  if (node?.type !== "create aggregate") throw new TypeError("an aggregate has its statement");
+  const { _location } = node.name;
+  const name = { schema: namespace, name: routine.name, _location };
+  return functionText({ ...node, orReplace: true, name });
 }
 
 /** Returns a dollar quote that does not occur in `text`. */
@@ -126,6 +138,12 @@ function resultText({ isProcedure, isSet, parameters, returnsName }: Routine): s
   return isSet ? `SETOF ${type}` : type;
 }
 
+/** Returns the routine_type of a routine, which PostgreSQL leaves empty for an aggregate. */
+function typeOfRoutine({ aggregate, isProcedure }: Routine): string | null {
+  if (aggregate !== undefined) return null;
+  return isProcedure === true ? "PROCEDURE" : "FUNCTION";
+}
+
 /** Creates the view information_schema.routines. */
 export function routinesOfSchema(catalog: FunctionCatalog, database: string): SystemView {
   return view(
@@ -158,7 +176,7 @@ export function routinesOfSchema(catalog: FunctionCatalog, database: string): Sy
           database,
           namespace,
           routine.name,
-          routine.isProcedure === true ? "PROCEDURE" : "FUNCTION",
+          typeOfRoutine(routine),
           routine.isProcedure === true ? null : resultText(routine),
           routine.program === "plpgsql" ? "EXTERNAL" : "SQL",
           definitionOf(entry, principal, catalog) === null ? null : entry.sql,

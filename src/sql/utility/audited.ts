@@ -112,6 +112,7 @@ function targetOf(node: Statement, namespace: string): string | undefined {
     case "create table as":
     case "refresh materialized view":
     case "create view":
+    case "create aggregate":
     case "create function":
     case "alter function":
     case "alter index":

@@ -56,6 +56,10 @@ export const LISTED_DIFFERENCES: readonly ListedDifference[] = [
       /'\w*'::xid8?\b/i.test(sql) && ours.kind === "failure" && isRows(theirs),
   },
   {
+    cause: "COMBINEFUNC is never called",
+    isMet: ({ sql, ours, theirs }) => /\bbalk\(/i.test(sql) && isRows(ours) && isRows(theirs),
+  },
+  {
     cause: "arithmetic on REAL is done in DOUBLE",
     isMet: ({ sql, ours, theirs }) =>
       /\bsum\s*\(/i.test(sql) &&

@@ -14,16 +14,21 @@ import { isAggregate } from "../../functions/aggregate/aggregates.ts";
 import { isTableFunction } from "../../functions/table/table_functions.ts";
 import { isWindowName } from "../../functions/window_functions.ts";
 import type {
+  ExprCall,
   FromTable,
   SelectedColumn,
   SelectFromStatement,
-  SelectStatement,
 } from "../../parse/ast/ast.ts";
 import { holdsQuery } from "../../parse/ast/query_nodes.ts";
 import { directPartsOf, partsOf, relocated } from "../../parse/ast/tree_parts.ts";
 import type { BoundColumn, BoundExpression } from "../bound_expressions.ts";
 import { bindCondition, bindExpression } from "../expression/expression_binder.ts";
-import { queriesAround, type SelectDeps, type ViewRelation } from "../query/select_deps.ts";
+import {
+  queriesAround,
+  type RelationSource,
+  type SelectDeps,
+  type ViewRelation,
+} from "../query/select_deps.ts";
 import { Scope } from "../scope.ts";
 import { mapChildren } from "../walk.ts";
 
@@ -200,7 +205,7 @@ function blockOf(
   view: ViewRelation,
   node: ViewPosition,
 ): { readonly block: SelectFromStatement; readonly item: FromTable } {
-  const reason = reasonAgainst(view.query);
+  const reason = reasonAgainst(view);
   const block = view.query;
   const [item] = block.type === "select" ? (block.from ?? []) : [];
   if (reason !== undefined || block.type !== "select" || item?.type !== "table") {
@@ -210,7 +215,7 @@ function blockOf(
 }
 
 /** Returns the reason why a view with this query cannot be written to; undefined if it can. */
-function reasonAgainst(query: SelectStatement): string | undefined {
+function reasonAgainst({ query, source }: ViewRelation): string | undefined {
   if (query.type !== "select") return "the view is not a single SELECT from one table";
   const [item, ...others] = query.from ?? [];
   if (item?.type !== "table" || others.length > 0)
@@ -221,16 +226,22 @@ function reasonAgainst(query: SelectStatement): string | undefined {
   if (query.groupBy !== undefined) return "the view uses GROUP BY";
   if (query.having !== undefined) return "the view uses HAVING";
   if (query.limit !== undefined) return "the view uses LIMIT or OFFSET";
-  return reasonInColumns(query.columns ?? []);
+  return reasonInColumns(query.columns ?? [], source);
 }
 
-function reasonInColumns(columns: readonly SelectedColumn[]): string | undefined {
+function reasonInColumns(
+  columns: readonly SelectedColumn[],
+  source: RelationSource,
+): string | undefined {
   for (const part of partsOf(columns, ownParts)) {
-    const call: { readonly type?: unknown; readonly function?: { readonly name?: unknown } } = part;
-    const name = call.type === "call" ? call.function?.name : undefined;
-    if (typeof name !== "string") continue;
+    if (!("type" in part) || part.type !== "call") continue;
+    const called = (part as ExprCall).function;
+    const { name } = called;
     if ("over" in part && part.over !== undefined) return "the view uses a window function";
     if (isAggregate(name) || isWindowName(name)) return "the view uses an aggregate function";
+    if (source.functions(called).some(({ routine }) => routine.aggregate !== undefined)) {
+      return "the view uses an aggregate function";
+    }
     if (isTableFunction(name)) return "the view uses a function that returns a set of rows";
   }
   return undefined;

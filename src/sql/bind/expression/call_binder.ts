@@ -41,7 +41,7 @@ import { bindAggregate, bindGrouping } from "../query/aggregate_binder.ts";
 import { withoutExpansions } from "../query/expansions.ts";
 import { bindHypothetical } from "../query/hypothetical_sets.ts";
 import { routineValue } from "../query/routine_calls.ts";
-import { resolveRoutine, routinesOf } from "../query/routine_resolution.ts";
+import { aggregatesOf, resolveRoutine, routinesOf } from "../query/routine_resolution.ts";
 import { bindExpansion, bindRoutineExpansion } from "../query/table_function_binder.ts";
 import { bindWindowCall } from "../query/window_binder.ts";
 import { operandsOf } from "./binary_forms.ts";
@@ -143,7 +143,7 @@ function bindConstructor(
   return bindFunction({ name, overloads, args, node: call });
 }
 
-/** Binds a call to a user-defined function; undefined for any other call. */
+/** Binds a call to a user-defined function or aggregate; undefined for any other call. */
 function bindRoutineCall(
   call: ExprCall,
   context: ExpressionContext,
@@ -151,6 +151,11 @@ function bindRoutineCall(
 ): BoundExpression | undefined {
   const routines = routinesOf(call, context);
   if (routines === undefined) return undefined;
+  if (aggregatesOf(call, context) !== undefined) {
+    return call.over === undefined
+      ? bindAggregate(call, context, bind)
+      : bindWindowCall(call, context, bind);
+  }
   const routine = resolveRoutine(call, routines, { bind, context });
   if (routine.callable.routine.isSet) return bindRoutineExpansion(routine, context);
   return routineValue(routine, context);

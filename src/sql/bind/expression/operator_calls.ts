@@ -74,6 +74,14 @@ const ARITHMETIC: readonly (readonly [suffix: string, op: BinaryOperator])[] = [
   ["div", "/"],
 ];
 
+const NUMERIC_ARITHMETIC: readonly (readonly [suffix: string, op: BinaryOperator])[] = [
+  ["add", "+"],
+  ["sub", "-"],
+  ["mul", "*"],
+  ["div", "/"],
+  ["mod", "%"],
+];
+
 const OF_RANGES: readonly (readonly [suffix: string, op: BinaryOperator])[] = [
   ["adjacent", "-|-"],
   ["after", ">>"],
@@ -123,6 +131,10 @@ const NAMED: ReadonlyMap<string, OperatorCall> = new Map<string, OperatorCall>([
   ...["numeric", "date", "timestamp", "timestamptz", "interval", "uuid", "jsonb"].flatMap((type) =>
     COMPARISONS.map(([suffix, op]) => [`${type}_${suffix}`, { op, types: [type, type] }] as const),
   ),
+  ...NUMERIC_ARITHMETIC.map(
+    ([suffix, op]) => [`numeric_${suffix}`, { op, types: ["numeric", "numeric"] }] as const,
+  ),
+  ["textcat", { op: "||", types: ["text", "text"] }],
   ...["int2", "int4", "int8", "float4", "float8"].flatMap((type) =>
     ARITHMETIC.map(([suffix, op]) => [`${type}${suffix}`, { op, types: [type, type] }] as const),
   ),

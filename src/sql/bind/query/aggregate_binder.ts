@@ -16,11 +16,17 @@ import { partsOf } from "../../parse/ast/tree_parts.ts";
 import { expressionToSql } from "../../parse/print/print_queries.ts";
 import {
   type Bind,
+  type CallableRoutine,
   type Correlation,
   type ExpressionContext,
   unknownFunction,
 } from "../binding.ts";
-import type { BoundAggregate, BoundExpression, BoundSort } from "../bound_expressions.ts";
+import type {
+  AggregateSteps,
+  BoundAggregate,
+  BoundExpression,
+  BoundSort,
+} from "../bound_expressions.ts";
 import { columnValue } from "../bound_nodes.ts";
 import { castTo } from "../expression/casts.ts";
 import { typeWithDerived } from "../expression/collations.ts";
@@ -28,7 +34,9 @@ import { ofOneScale } from "../expression/one_scale.ts";
 import { bindRow, knowsRow, presenceOf } from "../expression/row_values.ts";
 import type { Scope } from "../scope.ts";
 import { readsColumn, sameExpression } from "../walk.ts";
+import { aggregateOfCall } from "./aggregate_steps.ts";
 import { readsOuter } from "./query_walk.ts";
+import { aggregatesOf, isOverStar, resolveAggregateRoutine } from "./routine_resolution.ts";
 import { sortOf } from "./sort_entry.ts";
 
 /**
@@ -86,7 +94,7 @@ function boundAggregate(call: ExprCall, context: ExpressionContext, bind: Bind):
     expansions: undefined,
     clause: `the arguments of ${name}`,
   };
-  const { args, form, given } = bindAggregateArguments(call, inner, bind);
+  const { args, form, given, steps } = bindAggregateArguments(call, inner, bind);
   const isDistinct = call.distinct === "distinct";
   if (isDistinct)
     for (const { type } of args) requireOrder(type, `${name}(DISTINCT …)`, call._location.start);
@@ -99,6 +107,7 @@ function boundAggregate(call: ExprCall, context: ExpressionContext, bind: Bind):
       type: typeWithDerived(form.result, given ?? args),
     }),
     form,
+    steps,
     argument,
     extra,
     isDistinct,
@@ -165,11 +174,7 @@ function checkOrder(call: ExprCall, name: string): void {
   const position = call._location.start;
   if (!isOrderedSetAggregate(name)) {
     if (call.withinGroup === undefined) return;
-    throw new DatabaseError(
-      "INVALID_QUERY",
-      `Cannot use WITHIN GROUP with ${name}: it is not an ordered-set aggregate`,
-      { position, hint: `write ${name}(… ORDER BY …)` },
-    );
+    throw withoutGroup(call);
   }
   if (call.withinGroup === undefined) {
     throw new DatabaseError(
@@ -198,12 +203,22 @@ function checkOrder(call: ExprCall, name: string): void {
   );
 }
 
+function withoutGroup({ _location, function: { name } }: ExprCall): DatabaseError {
+  return new DatabaseError(
+    "INVALID_QUERY",
+    `Cannot use WITHIN GROUP with ${name}: it is not an ordered-set aggregate`,
+    { position: _location.start, hint: `write ${name}(… ORDER BY …)` },
+  );
+}
+
 export interface AggregateArguments {
   readonly form: AggregateForm;
   /** The aggregate's arguments, cast to the types of the chosen form. */
   readonly args: readonly BoundExpression[];
   /** The arguments before the casts; undefined if the argument is a row. */
   readonly given: readonly BoundExpression[] | undefined;
+  /** Set for a user-defined aggregate. */
+  readonly steps?: AggregateSteps | undefined;
 }
 
 /**
@@ -217,10 +232,12 @@ export function bindAggregateArguments(
   bind: Bind,
 ): AggregateArguments {
   const { name } = call.function;
+  const routines = aggregatesOf(call, inner);
+  if (routines !== undefined) return routineArguments(call, routines, { bind, context: inner });
   checkOrder(call, name);
   const counted = countedRows(call, inner, bind);
   if (counted !== undefined) return counted;
-  const isStar = call.args.length === 1 && isStarRef(call.args[0]);
+  const isStar = isOverStar(call);
   // The expression to sort by is passed as the last argument of an ordered-set aggregate.
   const ordered = call.withinGroup === undefined ? [] : [call.withinGroup.by];
   const nodes = isStar ? [] : [...call.args, ...ordered];
@@ -241,6 +258,21 @@ export function bindAggregateArguments(
     }),
   );
   return { form, args: cast, given: args };
+}
+
+/** Binds the arguments of a user-defined aggregate. */
+function routineArguments(
+  call: ExprCall,
+  routines: readonly CallableRoutine[],
+  place: { readonly bind: Bind; readonly context: ExpressionContext },
+): AggregateArguments {
+  if (call.withinGroup !== undefined) throw withoutGroup(call);
+  const found = resolveAggregateRoutine(call, routines, place);
+  const { form, steps } = aggregateOfCall(found, {
+    bind: place.bind,
+    statement: place.context.statement,
+  });
+  return { form, steps, args: found.args, given: found.args };
 }
 
 /** Aggregates with a result that does not depend on the scales of individual numbers. */

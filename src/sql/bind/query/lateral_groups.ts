@@ -87,10 +87,14 @@ function isConstantTrue(condition: BoundExpression): boolean {
   return condition.kind === "constant" && condition.value === true;
 }
 
-/** Whether a query always yields exactly one row, regardless of the rows that it reads. */
+/**
+ * Whether a query always yields exactly one row, whose values over no rows are known,
+ * regardless of the rows that it reads.
+ */
 function isWholeAggregate(query: BoundSelect): boolean {
   return (
     query.isAggregated &&
+    query.aggregates.every(({ steps }) => steps === undefined) &&
     query.groupBy.length === 0 &&
     query.groupingSets === undefined &&
     query.having === undefined &&

@@ -38,7 +38,7 @@ import { castTo } from "../expression/casts.ts";
 import { fieldsOfValue, valueOfRow } from "../expression/row_values.ts";
 import { valueOf } from "../expression/subquery_binder.ts";
 import { arrayTypeOf } from "../expression/types.ts";
-import { isVolatile, mapChildren } from "../walk.ts";
+import { hasSubquery, isVolatile, mapChildren } from "../walk.ts";
 import { OuterReferences, RoutineArguments } from "./correlation.ts";
 import { isPlainSelect } from "./query_walk.ts";
 import {
@@ -87,19 +87,36 @@ export function boundDefinition(
   const outputs = routine.parameters.filter(isOutput);
   const columns = columnsOf(routine, outputs, { element, node });
   const type = valueType(routine, columns, outputs);
-  return boundQuery({ callable, args, columns, type, node: call }, (argument) => argument, {
-    mark: () => () => undefined,
-    statement,
-  });
+  return boundQuery(
+    { callable, args, columns, type, element, node: call },
+    (argument) => argument,
+    {
+      mark: () => () => undefined,
+      statement,
+    },
+  );
 }
 
 /** Binds the query of a called function. Its outputs become the columns of the result. */
 function boundQuery(
   call: RoutineCall,
   read: (argument: BoundExpression) => BoundExpression,
-  { mark, statement }: { readonly mark: () => () => void; readonly statement: StatementBinding },
+  place: QueryPlace,
 ): BoundSelect {
-  const { args, callable, node } = call;
+  return conforming(writtenQuery(call, read, place), call, place.statement);
+}
+
+interface QueryPlace {
+  readonly mark: () => () => void;
+  readonly statement: StatementBinding;
+}
+
+/** Binds the query of a called function with the outputs that it has. */
+function writtenQuery(
+  { args, callable, node }: RoutineCall,
+  read: (argument: BoundExpression) => BoundExpression,
+  { mark, statement }: QueryPlace,
+): BoundSelect {
   const { routine } = callable;
   const inputs = routine.parameters.filter(isInput);
   const values = args.map((argument, i) => ({
@@ -107,7 +124,7 @@ function boundQuery(
     value: (): BoundExpression => read(argument),
   }));
   const outer = new RoutineArguments(statement, { name: routine.name, args: values, mark });
-  return conforming(callable.bindQuery(outer, node), call, statement);
+  return callable.bindQuery(outer, node);
 }
 
 /**
@@ -206,12 +223,21 @@ function withOutputs(
 /** Binds a call to a function that returns a single value or a single row. */
 export function routineValue(call: RoutineCall, context: ExpressionContext): BoundExpression {
   const { callable, node } = call;
-  if (callable.program !== undefined) return programCall(call, callable.program);
   const { statement } = context;
+  if (callable.program !== undefined) return programCall(call, callable.program, statement);
   const outerReferences = new OuterReferences(context);
   const query = queryOver(call, outerReferences, statement);
   const inlined = inlineValue(query, call, outerReferences.list);
-  if (inlined !== undefined) return strict(call, inlined);
+  const isFinished = inlined !== undefined && !(statement.isWithinSteps && hasSubquery(inlined));
+  if (isFinished) return strict(call, inlined);
+  if (statement.isWithinSteps && callable.entry !== undefined) {
+    statement.bindAgain(node);
+    const { outputs } = writtenQuery(call, readThrough(outerReferences), {
+      mark: () => outerReferences.mark(),
+      statement,
+    });
+    return programCall(call, asProgram(callable.entry, outputs.length > 1), statement);
+  }
   const one = firstRow(query, statement);
   const single = returnsRow(call) ? asRow(one, call, statement) : one;
   const { type } = defined(
@@ -225,10 +251,33 @@ export function routineValue(call: RoutineCall, context: ExpressionContext): Bou
   return strict(call, value);
 }
 
+const asPrograms = new WeakMap<FunctionEntry, FunctionEntry>();
+
+/** Returns a function with a single query as a program, which a single value can call. */
+function asProgram(entry: FunctionEntry, isRow: boolean): FunctionEntry {
+  let program = asPrograms.get(entry);
+  if (program === undefined) {
+    const row = `SELECT ${isRow ? "result" : "*"} FROM (\n${entry.sql}\n) AS result LIMIT 1`;
+    program = {
+      ...entry,
+      routine: { ...entry.routine, program: "plpgsql" },
+      sql: `#variable_conflict use_column\nBEGIN RETURN (${row}); END`,
+    };
+    asPrograms.set(entry, program);
+  }
+  return program;
+}
+
 /** Binds a call to a program. If the program returns a set, the value is an array of rows. */
-function programCall(call: RoutineCall, entry: FunctionEntry): BoundExpression {
+function programCall(
+  call: RoutineCall,
+  entry: FunctionEntry,
+  statement: StatementBinding,
+): BoundExpression {
   const { args, callable, node } = call;
   callable.enter?.(node);
+  const { start: position } = node._location;
+  statement.requirements.push({ action: "call-program", name: callable.name, position });
   const { isSet, name, volatility } = callable.routine;
   const columns = call.columns?.map((column) => ({ name: column.name ?? name, type: column.type }));
   if (columns === undefined) throw withoutColumns(call);
@@ -266,7 +315,7 @@ function programRows(
   entry: FunctionEntry,
   statement: StatementBinding,
 ): BoundSelect {
-  const rows = programCall(call, entry);
+  const rows = programCall(call, entry, statement);
   const { columns: fields = [] } = call;
   const columns = fields.map((field) =>
     statement.newColumn({ name: field.name ?? call.callable.routine.name, type: field.type }),
@@ -294,11 +343,15 @@ function queryOver(
   outer: OuterReferences,
   statement: StatementBinding,
 ): BoundSelect {
-  const read = (argument: BoundExpression): BoundExpression =>
-    argument.kind === "constant" || argument.kind === "slot" ? argument : outer.referTo(argument);
-  const query = boundQuery(call, read, { mark: () => outer.mark(), statement });
+  const query = boundQuery(call, readThrough(outer), { mark: () => outer.mark(), statement });
   for (const argument of call.args) if (isVolatile(argument)) outer.referTo(argument);
   return query;
+}
+
+/** Returns the function that passes an argument to the query of a function. */
+function readThrough(outer: OuterReferences): (argument: BoundExpression) => BoundExpression {
+  return (argument) =>
+    argument.kind === "constant" || argument.kind === "slot" ? argument : outer.referTo(argument);
 }
 
 /** Limits a query to its first row, unless it can have no more than one anyway. */
@@ -423,7 +476,7 @@ export function routineRows(call: RoutineCall, context: ExpressionContext): Made
   const { callable, node } = call;
   const { statement } = context;
   if (callable.program !== undefined && callable.routine.isSet) {
-    return madeOfProgram(call, programCall(call, callable.program));
+    return madeOfProgram(call, programCall(call, callable.program, statement));
   }
   const outerReferences = new OuterReferences(context);
   const bound =

@@ -34,6 +34,8 @@ export interface RoutineCall {
   readonly columns: readonly RoutineColumn[] | undefined;
   /** The type of the result as a single value; undefined for a row without a declared type. */
   readonly type: DataType | undefined;
+  /** The type that anyelement denotes; undefined if no argument determines it. */
+  readonly element: DataType | undefined;
   readonly node: ExprCall;
 }
 
@@ -67,6 +69,39 @@ export function routinesOf(
     `Cannot call ${first.name} in a query: it is a procedure; use CALL`,
     { position: name._location.start, hint: `write CALL ${first.name}(…)`, sqlstate: "42809" },
   );
+}
+
+/**
+ * Returns the aggregates to which a call may refer; undefined if it calls no user-defined
+ * aggregate. If functions have the same name, the number of the arguments and the clauses of the
+ * call decide.
+ */
+export function aggregatesOf(
+  call: ExprCall,
+  context: ExpressionContext,
+): readonly CallableRoutine[] | undefined {
+  const routines = routinesOf(call, context);
+  if (routines === undefined) return undefined;
+  const aggregates = routines.filter(isAggregateRoutine);
+  if (aggregates.length === 0) return undefined;
+  if (aggregates.length === routines.length || isOverStar(call)) return aggregates;
+  const { distinct, filter, orderBy, over } = call;
+  if ([distinct, filter, orderBy, over].some((clause) => clause !== undefined)) return aggregates;
+  const fits = ({ routine }: CallableRoutine): boolean =>
+    placedArguments(call, routine.parameters.filter(isInput)) !== undefined;
+  const fitting = routines.filter(fits);
+  const isAggregate = fitting.length > 0 && fitting.every(isAggregateRoutine);
+  return isAggregate ? aggregates : undefined;
+}
+
+function isAggregateRoutine({ routine }: CallableRoutine): boolean {
+  return routine.aggregate !== undefined;
+}
+
+/** Whether the only argument of a call is a star, as in `count(*)`. */
+export function isOverStar({ args: [only, ...others] }: Pick<ExprCall, "args">): boolean {
+  if (only?.type !== "ref" || others.length > 0) return false;
+  return only.star === true && only.table === undefined;
 }
 
 /**
@@ -134,6 +169,54 @@ export function resolveRoutine(
   { bind, context }: { readonly bind: Bind; readonly context: ExpressionContext },
 ): RoutineCall {
   refuseClauses(call);
+  const functions = callables.filter((each) => !isAggregateRoutine(each));
+  const [other] = callables;
+  if (functions.length === 0 && other !== undefined) throw misplacedAggregate(call, other);
+  return resolved(call, functions, { bind, context });
+}
+
+/**
+ * Finds the aggregate to which a call refers, and binds the arguments.
+ *
+ * @throws {DatabaseError} FUNCTION_NOT_FOUND
+ */
+export function resolveAggregateRoutine(
+  call: ExprCall,
+  callables: readonly CallableRoutine[],
+  place: { readonly bind: Bind; readonly context: ExpressionContext },
+): RoutineCall {
+  const isStar = isOverStar(call);
+  const withoutParameters = callables.filter(({ routine }) => routine.parameters.length === 0);
+  if (!isStar && call.args.length === 0) {
+    if (withoutParameters.length === 0) throw noneFits(call, callables, []);
+    const { name } = call.function;
+    throw new DatabaseError(
+      "INVALID_QUERY",
+      `Cannot call aggregate ${name} with empty parentheses: it has no parameters`,
+      { position: call._location.start, hint: `write ${name}(*)`, sqlstate: "42809" },
+    );
+  }
+  const fitting = isStar ? withoutParameters : callables;
+  return resolved(isStar ? { ...call, args: [] } : call, fitting, place);
+}
+
+function misplacedAggregate(
+  { _location, function: { name } }: ExprCall,
+  callable: CallableRoutine,
+): DatabaseError {
+  return new DatabaseError(
+    "INVALID_QUERY",
+    `Cannot use the aggregate function ${name} here: ${signatureOf(callable)} is computed from ` +
+      "the rows of a query",
+    { position: _location.start, hint: `write SELECT ${name}(…) FROM …` },
+  );
+}
+
+function resolved(
+  call: ExprCall,
+  callables: readonly CallableRoutine[],
+  { bind, context }: { readonly bind: Bind; readonly context: ExpressionContext },
+): RoutineCall {
   const known = new Map<Expr, BoundExpression>();
   const bound = (node: Expr): BoundExpression => {
     const value = known.get(node) ?? bind(node, context);
@@ -322,7 +405,8 @@ function called({ args, callable, types }: Candidate, node: ExprCall): RoutineCa
   const element = elementIn(inputs, packed);
   const outputs = routine.parameters.filter(isOutput);
   const columns = columnsOf(routine, outputs, { element, node });
-  return { callable, args: packed, columns, type: valueType(routine, columns, outputs), node };
+  const type = valueType(routine, columns, outputs);
+  return { callable, args: packed, columns, type, element, node };
 }
 
 /** Packs the last arguments of a variadic function into an array. */

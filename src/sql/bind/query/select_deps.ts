@@ -61,6 +61,7 @@ export interface ViewRelation {
 /** A function written in SQL that a query calls. */
 export interface RoutineRelation extends ViewRelation {
   readonly routine: Routine;
+  readonly entry: FunctionEntry;
   /** The function itself if its body is a program. It then has no query. */
   readonly program: FunctionEntry | undefined;
   /** The defaults of the input parameters, in order. */
@@ -166,15 +167,10 @@ export function queriesAround(deps: SelectDeps): QueriesAround {
         defaults: relation.defaults,
         routinesNamed: queriesAround({ ...deps, source: relation.source }).routinesNamed,
         bindQuery: (outer, node) => bindRoutine(relation, { outer, node }, deps),
+        entry: relation.entry,
         program: relation.program,
         enter: (node) => {
           enterStored(relation, { node, kind: "function" }, deps);
-          const { start: position } = node._location;
-          deps.statement.requirements.push({
-            action: "call-program",
-            name: relation.name,
-            position,
-          });
         },
       })),
     bindInner: (query, outer) =>

@@ -40,6 +40,7 @@ import { EquivalenceClasses } from "../equivalence.ts";
 import { castTo, castToCommonType } from "../expression/casts.ts";
 import { Scope } from "../scope.ts";
 import { bindAggregateArguments, bindFilter } from "./aggregate_binder.ts";
+import { aggregatesOf } from "./routine_resolution.ts";
 import { sortOf } from "./sort_entry.ts";
 import { formOfCall, formOfOrder, sameCall, sameOrder } from "./window_walk.ts";
 
@@ -64,7 +65,8 @@ export function bindWindowCall(
 ): BoundExpression {
   const { name } = call.function;
   const sink = context.windows;
-  checkForm(call, name);
+  const isOfRoutine = aggregatesOf(call, context) !== undefined;
+  checkForm(call, isOfRoutine ? undefined : name);
   if (sink === undefined) {
     throw misuse(
       `Cannot use the window function ${name} in ${context.clause}`,
@@ -78,9 +80,10 @@ export function bindWindowCall(
     expansions: undefined,
     clause: `the arguments of window function ${name}`,
   };
-  const { args, form, type } = isAggregate(name)
-    ? aggregateOver(call, inner, bind)
-    : functionOver(call, inner, bind);
+  const { args, form, type } =
+    isOfRoutine || isAggregate(name)
+      ? aggregateOver(call, inner, bind)
+      : functionOver(call, inner, bind);
   const made: BoundWindowCall = {
     column: context.statement.newColumn({ name, type }),
     form,
@@ -122,11 +125,14 @@ function addOrder(window: BoundWindow, { knownOrders, orders }: WindowSink, call
 
 /**
  * Refuses clauses that a call with OVER cannot have.
+ *
+ * @param builtIn The name of the function; undefined for a user-defined aggregate.
  * @throws {DatabaseError}
  */
-function checkForm(call: ExprCall, name: string): void {
-  const isOfWindow = isWindowName(name);
-  if (!isOfWindow && functionExists(name)) {
+function checkForm(call: ExprCall, builtIn: string | undefined): void {
+  const { name } = call.function;
+  const isOfWindow = builtIn !== undefined && isWindowName(builtIn);
+  if (builtIn !== undefined && !isOfWindow && functionExists(builtIn)) {
     throw misuse(
       `Cannot use OVER with ${name}: it is neither a window function nor an aggregate function`,
       call,
@@ -156,7 +162,7 @@ function checkForm(call: ExprCall, name: string): void {
 type BoundForm = Pick<BoundWindowCall, "args" | "form"> & { type: BoundExpression["type"] };
 
 function aggregateOver(call: ExprCall, inner: ExpressionContext, bind: Bind): BoundForm {
-  const { args, form } = bindAggregateArguments(call, inner, bind);
+  const { args, form, steps } = bindAggregateArguments(call, inner, bind);
   if (form.isOrderedSet === true) {
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
@@ -167,7 +173,7 @@ function aggregateOver(call: ExprCall, inner: ExpressionContext, bind: Bind): Bo
       },
     );
   }
-  return { args, form: { kind: "aggregate", aggregate: form }, type: form.result };
+  return { args, form: { kind: "aggregate", aggregate: form, steps }, type: form.result };
 }
 
 function functionOver(call: ExprCall, inner: ExpressionContext, bind: Bind): BoundForm {

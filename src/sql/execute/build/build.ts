@@ -33,6 +33,7 @@ import { BatchSource, RowsOperator } from "../operators/filter.ts";
 import { Expand, FunctionScan } from "../operators/function_scan.ts";
 import { Recursion, SharedRowsReader, WorkingTable } from "../operators/recursion.ts";
 import { Concatenation, SetOperation } from "../operators/set_operation.ts";
+import { stateFactory, stepsOver } from "../operators/stepped_state.ts";
 import { buildValues } from "../operators/values.ts";
 import { type WindowCall, WindowOperator } from "../window/window.ts";
 import type { CompiledFrameBound } from "../window/window_frame.ts";
@@ -273,6 +274,7 @@ function buildAggregate(node: AggregateNode): OperatorFactory {
     const args = aggregate.argument === undefined ? [] : [aggregate.argument, ...aggregate.extra];
     return {
       form: aggregate.form,
+      create: stateFactory(aggregate.form, aggregate.steps),
       args: args.map((argument) => compileExpression(argument, layout)),
       argumentTypes: args.map(({ type }) => type),
       isDistinct: aggregate.isDistinct,
@@ -334,6 +336,10 @@ function compileCall(call: BoundWindowCall, layout: BatchLayout): WindowCall {
   const { end, exclude, mode, start } = window.frame;
   return {
     form,
+    create:
+      form.kind === "aggregate"
+        ? stateFactory(form.aggregate, stepsOver(form.steps, window))
+        : undefined,
     type: column.type,
     args: call.args.map((argument) => compileExpression(argument, layout)),
     argumentTypes: call.args.map(({ type }) => type),

@@ -46,9 +46,12 @@ import { NO_KEY } from "../keys/key_hash_table.ts";
 import { bytesOf, type MemoryBudget } from "../materialised/memory_budget.ts";
 import type { SortKey } from "../sort/sort_key.ts";
 import { AggregateRows, type GroupedRows } from "./aggregate_rows.ts";
+import type { StateFactory } from "./stepped_state.ts";
 
 export interface AggregateColumn {
   readonly form: AggregateForm;
+  /** Creates the states of the call. */
+  readonly create: StateFactory;
   /** The arguments of an aggregate call; empty for count(*). */
   readonly args: readonly Evaluator[];
   readonly argumentTypes: readonly DataType[];
@@ -113,7 +116,7 @@ export class Aggregate implements Operator {
             level,
             isGrouped: this.#keyTypes.length > 0,
           });
-      return { column, state: column.form.create(), rows };
+      return { column, state: column.create(context), rows };
     });
   }
 

@@ -37,6 +37,7 @@ import { type SpillOptions, SpillSite } from "../context/spilling.ts";
 import type { Evaluator } from "../evaluate/expression.ts";
 import { MaterialisedRows } from "../materialised/materialised_rows.ts";
 import type { MemoryBudget } from "../materialised/memory_budget.ts";
+import type { StateFactory } from "../operators/stepped_state.ts";
 import { rowOrder } from "../sort/row_order.ts";
 import { comparatorsOf, writeRun } from "../sort/sort.ts";
 import type { SortKey } from "../sort/sort_key.ts";
@@ -47,6 +48,8 @@ import { type WindowColumn, WindowValue } from "./window_values.ts";
 
 export interface WindowCall {
   readonly form: BoundWindowCall["form"];
+  /** Creates the states of an aggregate; undefined for a window function. */
+  readonly create: StateFactory | undefined;
   readonly type: DataType;
   readonly args: readonly Evaluator[];
   readonly argumentTypes: readonly DataType[];
@@ -263,12 +266,14 @@ export class WindowOperator implements Operator {
     rows: WindowRows,
   ): WindowColumn {
     const { order, context } = this.#options;
-    const { form, frame: shape } = call;
+    const { create, form, frame: shape } = call;
     const frames = new FrameFinder({ context, rows, shape, sort: order[0], startKey, endKey });
     if (form.kind === "function") return new WindowValue({ name: form.name, rows, args, frames });
     return new FrameAggregate({
       context,
       form: form.aggregate,
+      create: () => defined(create, "an aggregate must have states")(context),
+      isDefined: form.steps !== undefined,
       rows,
       args,
       argumentTypes: call.argumentTypes,

@@ -28,6 +28,9 @@ import type { WindowColumn } from "./window_values.ts";
 export interface FrameAggregateOptions {
   readonly context: Pick<ExecutionContext, "checkTime">;
   readonly form: AggregateForm;
+  readonly create: () => AggregateState;
+  /** Whether the aggregate is user-defined. */
+  readonly isDefined: boolean;
   readonly rows: WindowRows;
   /** The columns that contain the arguments of the window function. */
   readonly args: readonly number[];
@@ -78,7 +81,7 @@ export class FrameAggregate implements WindowColumn {
     this.#options = options;
     this.#checkTime = () => options.context.checkTime();
     this.#memory = options.memory.nested();
-    this.#state = options.form.create();
+    this.#state = options.create();
     this.#extreme = isExtreme(options.form) ? new ExtremeQueue(options) : undefined;
   }
 
@@ -106,7 +109,7 @@ export class FrameAggregate implements WindowColumn {
   #valueOf(frame: FrameRange): Value {
     // A state that keeps its rows computes its value from all of them, which counts as work.
     if (this.#state.keepsRows === true) this.#work += frame.end - frame.start;
-    if (frame.start >= frame.end) return this.#options.form.create().finish(0, this.#checkTime);
+    if (frame.start >= frame.end) return this.#options.create().finish(0, this.#checkTime);
     if (!isWhole(frame)) return this.#valueAround(frame, rangesOf(frame));
     if (this.#extreme !== undefined) {
       this.#work += 1;
@@ -116,7 +119,8 @@ export class FrameAggregate implements WindowColumn {
       this.#moveTo(frame);
       return this.#state.finish(0, this.#checkTime);
     }
-    if (this.#options.isOpen && this.#state.keepsRows !== true)
+    const { form, isOpen } = this.#options;
+    if (isOpen && this.#state.keepsRows !== true && form.keepsOrder !== true)
       return this.#suffixFrom(frame.start);
     return this.#readAgain([[frame.start, frame.end]]);
   }
@@ -134,7 +138,8 @@ export class FrameAggregate implements WindowColumn {
     if (start >= this.#end || this.#end === this.#start) {
       if (start !== this.#start || this.#end > this.#start) this.#restart(start);
     }
-    this.#apply(this.#start, Math.min(start, this.#end), "remove");
+    const isRemoved = this.#apply(this.#start, Math.min(start, this.#end), "remove");
+    if (!isRemoved) this.#restart(start);
     this.#apply(Math.max(this.#end, start), end, "add");
     this.#start = start;
     this.#end = end;
@@ -142,7 +147,7 @@ export class FrameAggregate implements WindowColumn {
 
   #restart(start: number): void {
     this.#memory.close();
-    this.#state = this.#options.form.create();
+    this.#state = this.#options.create();
     this.#start = start;
     this.#end = start;
   }
@@ -151,7 +156,9 @@ export class FrameAggregate implements WindowColumn {
   #valueAround(frame: FrameRange, ranges: readonly (readonly [number, number])[]): Value {
     const rest = ranges.reduce((sum, [from, to]) => sum + to - from, 0);
     const hole = frame.end - frame.start - rest;
-    const canRemove = this.#state.remove !== undefined && this.#canMoveTo(frame);
+    // Like PostgreSQL, this removes rows in the middle only from the states of built-in aggregates.
+    const { isDefined } = this.#options;
+    const canRemove = !isDefined && this.#state.remove !== undefined && this.#canMoveTo(frame);
     if (!canRemove || rest < hole) return this.#readAgain(ranges);
     this.#moveTo(frame);
     const from = Math.max(frame.start, frame.holeStart);
@@ -177,7 +184,7 @@ export class FrameAggregate implements WindowColumn {
   #readAgain(ranges: readonly (readonly [number, number])[]): Value {
     const held = this.#state;
     const memory = this.#memory.nested();
-    this.#state = this.#options.form.create();
+    this.#state = this.#options.create();
     for (const [from, to] of ranges) this.#apply(from, to, "add", memory);
     const value = this.#state.finish(0, this.#checkTime);
     memory.close();
@@ -190,7 +197,7 @@ export class FrameAggregate implements WindowColumn {
     if (this.#suffixes === undefined) {
       const values: Value[] = [];
       const held = this.#state;
-      this.#state = this.#options.form.create();
+      this.#state = this.#options.create();
       for (let row = end - 1; row >= start; row -= 1) {
         this.#apply(row, row + 1, "add");
         const value = this.#state.finish(0, this.#checkTime);
@@ -203,7 +210,8 @@ export class FrameAggregate implements WindowColumn {
     return this.#suffixes[start - first] ?? null;
   }
 
-  #apply(from: number, to: number, action: "add" | "remove", memory = this.#memory): void {
+  /** Adds or removes rows. Returns false if a row could not be removed. */
+  #apply(from: number, to: number, action: "add" | "remove", memory = this.#memory): boolean {
     const { args, filter, rows } = this.#options;
     const state = this.#state;
     const values: Value[] = [];
@@ -218,7 +226,7 @@ export class FrameAggregate implements WindowColumn {
           state.remove !== undefined,
           "window aggregate: state does not support removing rows",
         );
-        state.remove(0, ...values);
+        if (state.remove(0, ...values) === false) return false;
         continue;
       }
       if (state.keepsRows === true) {
@@ -232,6 +240,7 @@ export class FrameAggregate implements WindowColumn {
       state.add(0, ...values);
     }
     memory.take(bytes);
+    return true;
   }
 }
 

@@ -42,8 +42,10 @@ export interface AggregateState {
   addVector?(groups: BatchGroups | undefined, vector: Vector | undefined, count: number): boolean;
   /**
    * Removes a row that was added before. Present only if removing rows leaves the result exact.
+   *
+   * @returns False if the row could not be removed, so that the state must be computed again.
    */
-  remove?(group: number, ...values: readonly Value[]): void;
+  remove?(group: number, ...values: readonly Value[]): boolean | void;
   /**
    * Returns the result so far. Rows added later do not change a returned result.
    *

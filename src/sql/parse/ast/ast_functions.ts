@@ -8,6 +8,7 @@ import type { DropBehaviour } from "./ast_definitions.ts";
 /** A statement that changes the functions of a namespace. */
 export type FunctionDefinition =
   | AlterFunctionStatement
+  | CreateAggregateStatement
   | CreateFunctionStatement
   | DropFunctionStatement;
 
@@ -39,6 +40,35 @@ export interface CreateFunctionStatement extends AstNode {
   readonly source: string;
 }
 
+/** CREATE AGGREGATE. */
+export interface CreateAggregateStatement extends AstNode {
+  readonly type: "create aggregate";
+  readonly orReplace?: true | undefined;
+  readonly name: QName;
+  readonly parameters: readonly FunctionParameterNode[];
+  readonly plain: AggregateStepsNode;
+  /** How the aggregate is computed over moving frames; absent if no attribute defines it. */
+  readonly moving?: AggregateStepsNode | undefined;
+  /** The function after COMBINEFUNC. */
+  readonly combine?: QName | undefined;
+}
+
+/** The functions from which an aggregate computes its state and its result. */
+export interface AggregateStepsNode {
+  /** The type of the state. */
+  readonly dataType: DataTypeDef;
+  /** Returns the state after a row has been added. */
+  readonly transition: QName;
+  /** Returns the state after a row has been removed. */
+  readonly inverse?: QName | undefined;
+  /** Returns the result. If absent, the result is the state. */
+  readonly final?: QName | undefined;
+  /** Whether the final function has parameters for the arguments, too. They are all NULL. */
+  readonly isFinalExtended?: true | undefined;
+  /** The text of the initial state. If absent, the state is NULL at first. */
+  readonly initial?: string | undefined;
+}
+
 export type ParameterMode = "in" | "out" | "inout" | "variadic" | "table";
 
 export interface FunctionParameterNode extends AstNode {
@@ -55,8 +85,8 @@ export interface FunctionParameterNode extends AstNode {
  * name must be unambiguous.
  */
 export interface FunctionName extends QName {
-  /** Set if the statement applies only to procedures, or only to functions. */
-  readonly kind?: "function" | "procedure" | undefined;
+  /** Set if the statement applies only to aggregates, to functions, or to procedures. */
+  readonly kind?: "aggregate" | "function" | "procedure" | undefined;
   /** The types of the input parameters; absent if the text has no parentheses. */
   readonly parameters?: readonly FunctionParameterNode[] | undefined;
 }

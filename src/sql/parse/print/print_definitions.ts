@@ -21,6 +21,7 @@ import type {
   DropTableStatement,
   DropViewStatement,
   FunctionDefinition,
+  FunctionName,
   PartitionDefinition,
   PolicyDefinition,
   QName,
@@ -44,7 +45,7 @@ import {
   timingTexts,
 } from "./print_constraints.ts";
 import { dataTypeText, nameText, qnameText, stringText } from "./print_expressions.ts";
-import { functionNameText, functionText } from "./print_functions.ts";
+import { functionNameText, functionText, isFunctionNode } from "./print_functions.ts";
 import { MASK, optionsText, withOptions } from "./print_options.ts";
 import {
   boundsText,
@@ -295,6 +296,7 @@ function smallText(
   if (isPartitionChange(statement)) return partitionText(statement);
   if (isTriggerNode(statement)) return triggerText(statement);
   if (isPolicyNode(statement)) return policyText(statement);
+  if (isFunctionNode(statement)) return functionText(statement);
   switch (statement.type) {
     case "create token":
     case "drop token":
@@ -315,10 +317,6 @@ function smallText(
     case "alter type":
     case "drop type":
       return typeText(statement);
-    case "create function":
-    case "alter function":
-    case "drop function":
-      return functionText(statement);
     case "do":
       return `DO ${stringText(`BEGIN ${definitionText(statement.statement)}; EXCEPTION WHEN duplicate_object THEN null; END`)}`;
     default:
@@ -329,7 +327,12 @@ function smallText(
 function ownerText({ ifExists, kind, name, owner }: AlterOwnerStatement): string {
   const ie = flag(ifExists, "IF EXISTS ");
   const user = owner.currentUser === true ? "CURRENT_USER" : stringText(owner.name);
-  return `ALTER ${kind.toUpperCase()} ${ie}${functionNameText(name)} OWNER TO ${user}`;
+  return `ALTER ${objectWord(kind, name)} ${ie}${functionNameText(name)} OWNER TO ${user}`;
+}
+
+/** Returns the word for the kind of an object. An aggregate counts as a function. */
+function objectWord(kind: string, name: FunctionName): string {
+  return (name.kind === "aggregate" ? name.kind : kind).toUpperCase();
 }
 
 function commentText({ comment, kind, name, part }: CommentStatement): string {
@@ -340,7 +343,7 @@ function commentText({ comment, kind, name, part }: CommentStatement): string {
         ? `${qnameText(name)}.${nameText(part.name)}`
         : `${nameText(part.name)} ON ${qnameText(name)}`;
   const text = comment === undefined ? "NULL" : stringText(comment);
-  return `COMMENT ON ${kind.toUpperCase()} ${object} IS ${text}`;
+  return `COMMENT ON ${objectWord(kind, name)} ${object} IS ${text}`;
 }
 
 function alterUserText(statement: AlterUserStatement): string {

@@ -1,18 +1,33 @@
 /**
- * Prints definitions of functions as SQL.
+ * Prints definitions of functions and aggregates as SQL.
  */
 import type {
+  AggregateStepsNode,
+  CreateAggregateStatement,
   CreateFunctionStatement,
   FunctionChange,
   FunctionDefinition,
   FunctionName,
   FunctionParameterNode,
+  Statement,
 } from "../ast/ast.ts";
 import { dataTypeText, nameText, qnameText, stringText } from "./print_expressions.ts";
 import { expressionToSql, queryText } from "./print_queries.ts";
 
+export function isFunctionNode(node: Statement): node is FunctionDefinition {
+  const { type } = node;
+  return (
+    type === "create aggregate" ||
+    type === "create function" ||
+    type === "alter function" ||
+    type === "drop function"
+  );
+}
+
 export function functionText(statement: FunctionDefinition): string {
   switch (statement.type) {
+    case "create aggregate":
+      return aggregateText(statement);
     case "create function":
       return createText(statement);
     case "alter function":
@@ -65,10 +80,36 @@ function createText(statement: CreateFunctionStatement): string {
   return `${head}${result} LANGUAGE ${language}${volatile} AS ${stringText(body)}`;
 }
 
+function aggregateText(statement: CreateAggregateStatement): string {
+  const { combine, moving, name, orReplace, parameters, plain } = statement;
+  const replace = orReplace === true ? "OR REPLACE " : "";
+  const given = parameters.length === 0 ? "*" : parameters.map(parameterText).join(", ");
+  const attributes = [
+    ...stepTexts(plain, ""),
+    ...(combine === undefined ? [] : [`COMBINEFUNC = ${qnameText(combine)}`]),
+    ...(moving === undefined ? [] : stepTexts(moving, "M")),
+  ];
+  return `CREATE ${replace}AGGREGATE ${qnameText(name)}(${given}) (${attributes.join(", ")})`;
+}
+
+/** Prints the attributes that define how a state is computed, with a prefix before their names. */
+function stepTexts(steps: AggregateStepsNode, prefix: "" | "M"): string[] {
+  const { dataType, final, initial, inverse, isFinalExtended, transition } = steps;
+  return [
+    `${prefix}SFUNC = ${qnameText(transition)}`,
+    `${prefix}STYPE = ${dataTypeText(dataType)}`,
+    ...(inverse === undefined ? [] : [`MINVFUNC = ${qnameText(inverse)}`]),
+    ...(final === undefined ? [] : [`${prefix}FINALFUNC = ${qnameText(final)}`]),
+    ...(isFinalExtended === undefined ? [] : [`${prefix}FINALFUNC_EXTRA`]),
+    ...(initial === undefined ? [] : [`${prefix}INITCOND = ${stringText(initial)}`]),
+  ];
+}
+
 /** Prints the name of a function, with its types if the statement has them. */
 export function functionNameText(node: FunctionName): string {
-  const { parameters } = node;
+  const { kind, parameters } = node;
   if (parameters === undefined) return qnameText(node);
+  if (kind === "aggregate" && parameters.length === 0) return `${qnameText(node)}(*)`;
   return `${qnameText(node)}(${parameters.map(parameterText).join(", ")})`;
 }
 
