@@ -2,8 +2,8 @@
  * Writes the rows of COPY TO in each of its formats, as PostgreSQL does. `sql/execute/copy` reads
  * the same formats.
  *
- *     text     cells between tabs, \N for NULL, a backslash before what would end a cell
- *     csv      cells between commas, nothing for NULL, quotes around what would end a cell
+ *     text     tabs between cells, \N for NULL, a backslash before characters with a meaning
+ *     csv      commas between cells, nothing for NULL, quotes around cells with such characters
  *     ndjson   an object per line, whose members are the cells of responses in JSON; a date or
  *              timestamp outside the years 1 to 9999 is a string
  *     binary   see `binary_cells.ts`

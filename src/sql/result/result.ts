@@ -1,4 +1,7 @@
-/** Builds result entries: converts columns and batches to schema fields and wire cells. */
+/**
+ * Builds the results of statements for responses: converts columns to schema fields, and batches
+ * of rows to wire cells.
+ */
 import type { SchemaField } from "../../protocol/mod.ts";
 import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../../storage/mod.ts";
 import {
@@ -48,7 +51,7 @@ export class CellRows {
     return cells ?? row;
   }
 
-  /** Appends the rows of a batch. Columns beyond the fixed types are omitted. */
+  /** Appends the rows of a batch. Columns for which the converter has no type are omitted. */
   append({ columns, rowCount }: Batch, rows: unknown[][]): void {
     const width = this.#makers.length;
     const start = rows.length;
@@ -57,8 +60,8 @@ export class CellRows {
       const column = columns[position];
       const make = this.#makers[position];
       if (column === undefined) continue;
-      // The whole batch is written to the response, so substrings that keep one large string alive
-      // waste no memory.
+      // Decodes the strings of a column as substrings of one large string. The response contains
+      // all of them, so keeping the large string alive wastes no memory.
       const texts = column.kind === "utf8" && rowCount > 1 ? textsOf(column) : undefined;
       for (let row = 0; row < rowCount; row += 1) {
         const value = texts === undefined ? valueAt(column, row) : (texts[row] ?? null);

@@ -1,6 +1,6 @@
 /**
- * Writes rows of wire cells as text, in each response format. A piece contains a bounded number of
- * rows, so writing a piece never blocks the event loop for long.
+ * Writes rows of wire cells as text, in each response format. The text is produced in pieces with
+ * a bounded number of rows, so that no piece blocks the event loop for long.
  */
 
 import type { SchemaField } from "../../protocol/mod.ts";
@@ -14,10 +14,16 @@ export interface RowText {
   readonly rowCount: number;
 }
 
-/** The number of rows per piece. JSON.stringify takes about half a millisecond for them. */
+/**
+ * The maximum number of rows that are converted to text without a pause. JSON.stringify takes
+ * about half a millisecond for this many rows.
+ */
 const ROWS_PER_PIECE = 2048;
 
-/** The number of characters after which a piece ends early, because rows may be long. */
+/**
+ * The number of characters after which a piece of text ends, even if it could hold more rows. It
+ * bounds pieces with long rows.
+ */
 const PIECE_LENGTH = 256 * 1024;
 
 /**
@@ -30,8 +36,8 @@ const GROUP_LENGTH = 16 * 1024;
 type WireRows = readonly (readonly unknown[])[];
 
 /**
- * Returns rows in a format, as a single text. JSON rows are array elements, without a comma before
- * the first or after the last.
+ * Converts rows to one string in the given format. JSON rows become array elements, without a
+ * comma before the first or after the last.
  */
 export function rowText(
   rows: WireRows,

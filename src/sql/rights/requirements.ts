@@ -76,14 +76,13 @@ const MAY = {
   read: mayRead,
   "read-history": mayReadHistory,
   write: mayWrite,
-  // The owner of the policy is known to have this right, because a policy whose owner lacks it is
-  // not in force.
+  // Needs no check: a policy is in force only while its owner may read the tables that it reads.
   "policy-read": () => true,
 };
 
 /**
- * Whether a single requirement is met by the caller, or by the owner of the view that it comes
- * from.
+ * Whether the caller meets a requirement or, for a requirement that comes from a view, whether the
+ * view's owner meets it.
  */
 function meets(requirement: Requirement, caller: Principal, catalog: Catalog): boolean {
   const principal = holderOf(requirement, caller, catalog);

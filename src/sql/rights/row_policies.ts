@@ -18,7 +18,7 @@ export function rowRightsOf(catalog: PolicyCatalog, principal: Principal): RowRi
     policiesFor: (table, owner) => {
       const reader = owner === undefined ? principal : principalNamed(owner.userId, catalog);
       // If the view's owner has been dropped, no policy permits a row, and each execution reports
-      // this.
+      // the missing owner.
       return reader === undefined ? [] : policiesFor(reader, table, catalog);
     },
     tableById: (tableId) => catalog.tableById(tableId),

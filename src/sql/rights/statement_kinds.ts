@@ -143,8 +143,8 @@ export type AdministeringStatement =
 type Home = "rows" | "request" | "ddl" | "utility" | "show";
 
 /**
- * Derives the home of each statement type, to keep the table below consistent with the types
- * above.
+ * Derives the part of the engine that runs each statement type, to keep the table below consistent
+ * with the types above.
  */
 type HomeOf<Type extends Statement["type"]> = Type extends DefiningStatement["type"]
   ? "ddl"
@@ -386,9 +386,11 @@ export function isTransactional(node: DefiningStatement): boolean {
 const OUTSIDE_TRANSACTIONS: ReadonlySet<DefiningStatement["type"]> = new Set<
   DefiningStatement["type"]
 >([
-  // All columns of a type share its name and labels, in every table.
+  // ALTER TYPE changes the name or labels of a type for every column that has the type, in all
+  // tables.
   "alter type",
-  // A storage is a directory, and topics and webhooks keep positions and deliveries of their own.
+  // These objects have state outside the catalog: a storage is a directory, and topics and
+  // webhooks keep positions and deliveries.
   "create storage",
   "alter storage",
   "drop storage",

@@ -2,7 +2,8 @@
  * Encodes batches as bytes for temporary files. Vectors are copied in their in-memory form.
  *
  * A block is self-describing and read only by the process that wrote it, so it has no version
- * number and uses the machine's byte order. Its columns follow one another:
+ * number and uses the machine's byte order. Its columns follow one another. In this diagram, "to
+ * 8" is padding up to a multiple of 8 bytes:
  *
  *     u8 kind │ u8 has nulls │ to 8 │ u8 × n nulls, if any │ to 8 │ values
  *
@@ -64,7 +65,7 @@ export function writeCountedBlock(into: ByteWriter, batch: Batch): void {
   writeBlock(into, batch);
 }
 
-/** The properties that a reader must know to decode a block, apart from its row count. */
+/** The information, apart from the row count, that a reader needs to decode a block. */
 export interface BlockForm {
   readonly columnCount: number;
   /** The path of the temporary file, named in damage reports. */

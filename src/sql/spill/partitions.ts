@@ -28,8 +28,8 @@ export const LEVEL_MAX = 4;
 
 /**
  * The number of bytes that a partition collects in memory before it writes them. A batch has only
- * a few rows for each partition. If each of these pieces were written separately, the references
- * to them would take up a quarter as much memory as the rows.
+ * a few rows for each partition. If they were written batch by batch, the references to the
+ * written pieces would take up a quarter as much memory as the rows.
  */
 const GATHERED_BYTES = 16 * 1024;
 
@@ -135,7 +135,7 @@ export class Partitions {
 class PartitionReader {
   readonly #file: SpillFile;
   readonly #extents: readonly Extent[];
-  /** The remaining batches of the most recently read extent. */
+  /** The batches not yet returned of the extent that was read last. */
   #batches: Iterator<Batch> = [].values();
   #position = 0;
 

@@ -26,7 +26,10 @@ export type CompareValues = (left: Value, right: Value) => number;
 
 export interface SortedRunsOptions {
   readonly types: readonly DataType[];
-  /** The column that holds the first sort key. The other sort keys follow it. */
+  /**
+   * The index of the column that holds the first sort key. The columns of the other sort keys
+   * follow it.
+   */
   readonly keyStart: number;
   /** The comparison function for the values of each sort key. */
   readonly keys: readonly CompareValues[];
@@ -50,7 +53,7 @@ export class SortedRuns {
     this.#file = options.makeFile();
   }
 
-  /** Starts a new run after the existing ones. */
+  /** Starts a new sorted run after the existing runs. */
   begin(): void {
     this.#runs.push([]);
   }
@@ -68,7 +71,7 @@ export class SortedRuns {
   }
 
   /**
-   * Merges runs until a single final merge can take all that remain.
+   * Merges runs until few enough remain for a single final merge.
    *
    * @param checkTime Called for each batch. It may throw, in which case the files are removed at
    *   the end of the statement.
@@ -84,7 +87,8 @@ export class SortedRuns {
           const run: Run = [];
           const merge = this.#mergeOf(this.#runs.slice(first, first + fanIn));
           for (let batch = merge.next(); batch !== undefined; batch = merge.next()) {
-            // A batch produced by a merge is already about the size of a block.
+            // A batch produced by a merge is about the size of a block, so it becomes a block of
+            // its own.
             run.push(into.append(batch));
             checkTime();
           }

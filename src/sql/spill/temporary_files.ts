@@ -2,8 +2,8 @@
  * Temporary files of statements: their directory, their limits, and their removal.
  *
  *     SpillSpace        one per engine: directory, bounds, names
- *     TemporaryFiles    one per statement: counts its bytes, removes what is left at its end
- *     SpillFile         one per operator that holds more than it may: blocks, written once
+ *     TemporaryFiles    one per statement: counts its bytes, removes remaining files at its end
+ *     SpillFile         one per operator whose rows exceed its memory: blocks, written once
  *
  * - The operator that created a file removes it, at the latest when the operator is closed. Files
  *   left by a failure are removed at the end of the statement. Files left by a crash are removed
@@ -99,8 +99,8 @@ export class TemporaryFiles {
   readonly #open = new Set<SpillFile>();
   #bytes = 0;
   /**
-   * The number of bytes until the next check of the free space. Bytes of files removed since then
-   * still count.
+   * The number of bytes that may be written before the next check of the free space. Removing a
+   * file does not postpone the check.
    */
   #bytesToLook = 0;
 
@@ -261,7 +261,8 @@ export class SpillFile {
   }
 
   /**
-   * Returns the location of the bytes just written, which begin at `start` in the pending bytes.
+   * Returns the location of the bytes just encoded, which begin at `start` in the buffer of
+   * unwritten bytes.
    */
   #placed(start: number): Extent {
     const byteCount = this.#pending.length - start;

@@ -69,7 +69,7 @@ function mayDefine(
 
 /**
  * Returns the CREATE FUNCTION statement that would recreate a function; null if the caller may not
- * see it.
+ * see the definition.
  */
 export function definitionOf(
   entry: FunctionEntry,

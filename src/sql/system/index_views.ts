@@ -83,14 +83,14 @@ function rowsOf(table: TableEntry): Row[] {
 }
 
 /**
- * Returns a part of an index key in the syntax of CREATE INDEX. In an inverted index, a string
- * column is followed by its operator class, because strings have no default one.
+ * Returns a part of an index key in the syntax of CREATE INDEX. In an inverted index, the operator
+ * class follows a string column, because strings have no default operator class.
  */
 function partText(
   { columns }: Pick<TableEntry, "columns">,
   { isExpression, name, terms }: IndexPart,
 ): string {
-  // A column of an inverted index is stored as an expression.
+  // An inverted index stores even a plain column as an expression.
   const isColumn = !isExpression || columns.some((column) => isNamed(column, name));
   const part = isColumn ? name : `(${name})`;
   return terms === "trigrams" ? `${part} ${operatorClassOf(terms)}` : part;

@@ -57,7 +57,8 @@ function jobRow(job: Job, { catalog, nodeId }: JobViewDeps): Row {
     job.message ?? null,
     job.error?.message ?? null,
     job.progress ?? null,
-    // A failed job is not retried under the same id: the next attempt is a new job.
+    // The number of retries is always 0: a failed job is not retried under the same id, and the
+    // next attempt is a new job.
     0,
     0,
     job.createdBy ?? null,

@@ -1,6 +1,6 @@
 /**
  * Creates the rows of SHOW MANIFEST. They show how many of a table's rows are in segments, and
- * whether that is all of them. Administrators see whole tables. Other users see SHARED tables, and
+ * whether all of its rows are. Administrators see whole tables. Other users see SHARED tables, and
  * their own part of other tables.
  */
 import { isRuledFor, mayRun, type Principal } from "../../auth/mod.ts";

@@ -117,7 +117,7 @@ export function namespaceRows(catalog: Catalog, principal: Principal): Row[] {
         namespace.name === DEFAULT_NAMESPACE ||
         // Namespaces outside the token's scope are hidden.
         (mayRun(principal, "show", namespace) &&
-          // A caller who may create tables in every namespace sees them all.
+          // A caller who may create tables in every namespace sees every namespace.
           (mayRun(principal, "defineTable") ||
             ownsNamespace(principal, namespace) ||
             countOf(namespace.name) > 0)),

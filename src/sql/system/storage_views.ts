@@ -180,8 +180,8 @@ function constraintsOf(table: TableEntry): object[] {
 }
 
 /**
- * Creates the view with one row per table. There are no rows per user, because all users' rows
- * share the same segments.
+ * Creates the manifest view, which has one row per table. It has no rows per user, because the
+ * rows of all users share the same segments.
  */
 function manifestView(deps: ManifestDeps): SystemView {
   return view(MANIFEST_COLUMNS, () => manifestViewRows(deps), ADMIN_ONLY);

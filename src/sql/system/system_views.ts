@@ -1,6 +1,7 @@
 /**
- * The views of the namespaces `system` and `information_schema`. Each layer produces its rows when
- * a view is read. No column contains a password, a hash or a key.
+ * The views of the namespaces `system` and `information_schema`. Their rows are produced by the
+ * layers that hold the data, whenever a view is read. No column contains a password, a hash or a
+ * key.
  */
 import { mayRun, type Principal, requireRun } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -46,7 +47,7 @@ import { topicViews } from "./topic_views.ts";
 import { typesView } from "./type_views.ts";
 import { webhookViews } from "./webhook_views.ts";
 
-/** The system views, found by namespace and name. */
+/** The system views, accessible by namespace and name. */
 export interface SystemViews {
   /** Returns a view without checking the caller's rights; undefined if there is no such view. */
   readonly find: (namespace: string, name: string) => SystemView | undefined;
@@ -61,7 +62,7 @@ export interface SystemViews {
   /**
    * Refuses a system view where only user-defined tables and views are allowed.
    *
-   * @param place.ifExists Whether it is acceptable that the view does not exist.
+   * @param place.ifExists Whether a view that does not exist is acceptable.
    * @throws {DatabaseError} READ_ONLY_OBJECT, TABLE_NOT_FOUND, PERMISSION_DENIED
    */
   readonly refuse: (
@@ -70,7 +71,7 @@ export interface SystemViews {
   ) => void;
 }
 
-/** The caller who names a view, and the namespace in which the caller's names are resolved. */
+/** The caller whose statement names a view, and the namespace of unqualified names. */
 interface ViewCaller {
   readonly principal: Principal;
   /** The namespace in which a statement looks up unqualified names. */
@@ -289,7 +290,7 @@ function furtherCells({ emailVerifiedAtMs, loginName, metadata }: UserEntry): Ro
 /**
  * Returns the cells of {@linkcode STORAGE_COLUMNS}. Without a storage limit, nothing is counted
  * and both cells are NULL. A user's rows are read only if the statement selects their size. Empty
- * batches let other requests run in the meantime.
+ * batches let other requests run while rows are counted.
  */
 function* storageCells(
   userId: string,

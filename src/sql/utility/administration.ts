@@ -65,7 +65,10 @@ export interface AdministrationCall {
   readonly ledger: RequestLedger;
 }
 
-/** Statements that name no object and therefore need no check before they run. */
+/**
+ * Statements that list all objects of a kind. They name no object, so nothing is checked before
+ * they run.
+ */
 const SHOWS_OF_ALL: ReadonlySet<ShowStatement["type"]> = new Set<ShowStatement["type"]>([
   "show manifest",
   "show namespaces",
@@ -148,7 +151,7 @@ export class Administration {
       case "restore":
       case "export user data":
       case "kill":
-        // These statements refer to no object in the catalog, or to one that is known only once
+        // These statements name no object in the catalog, or an object that is known only once
         // they run.
         return;
     }

@@ -64,8 +64,8 @@ function auditEventOf(
 }
 
 /**
- * Returns the user whom a statement concerns or, for other audited statements, the object
- * concerned.
+ * Returns the user whom an audited statement concerns or, if it concerns no user, the object that
+ * it concerns.
  */
 function subjectOf(
   node: Statement,

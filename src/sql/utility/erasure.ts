@@ -135,14 +135,16 @@ async function erase(
   };
 }
 
-/** Erases an account's rows from one table. Offsets already assigned to messages are preserved. */
+/**
+ * Erases an account's rows from one table. The offsets of the messages that remain do not change.
+ */
 async function eraseFrom(
   { store, topics }: ErasureDeps,
   tableId: number,
   { job, owner }: { job: Job; owner: number },
 ): Promise<number> {
-  // All assigned offsets must be stored first. Otherwise they would be assigned again after a
-  // crash, without counting the erased rows.
+  // All assigned offsets must be stored first. After a crash, offsets that were not stored would
+  // be assigned again, and the count would lack the erased rows.
   const release = await topics().holdOffsets(tableId);
   try {
     return await store.erase(tableId, owner, job);
@@ -151,7 +153,9 @@ async function eraseFrom(
   }
 }
 
-/** Whether a table still exists. It may be dropped while the job is erasing another one. */
+/**
+ * Whether a table still exists. A table may be dropped while the job is erasing rows from another.
+ */
 function isThere(table: TableEntry | undefined, tableId: number): boolean {
   return table !== undefined || OWN_TABLE_IDS.includes(tableId);
 }

@@ -5,9 +5,9 @@
  * them like any other deletion. In a STREAM table without an access level, a row expires without a
  * commit: reads omit it (`storage/table/table.ts`).
  *
- * Invariants: a row is deleted only if its newest version, in the tick of the commit, is old
- * enough. Only one sweep runs at a time. A sweep also finds the rows that the previous one failed
- * to delete.
+ * Invariants: a row is deleted only if its newest version is old enough in the tick of the commit.
+ * Only one sweep runs at a time. A sweep also deletes rows that the previous sweep failed to
+ * delete.
  */
 import { isExpected } from "../../base/errors.ts";
 import type { Seq } from "../../base/seq.ts";
@@ -29,7 +29,7 @@ const ROWS_PER_COMMIT = 500;
  */
 const FAILED_MS = 60_000;
 
-/** Some expired rows of a table, and the seq of the last of them. */
+/** Some expired rows of a table, and the seq of the last row. */
 interface ExpiredRows {
   readonly rows: readonly Row[];
   readonly lastSeq: Seq;
@@ -40,7 +40,7 @@ export class ExpirySweep {
   /** The ids of the tables to check, as of `#catalogVersion`. */
   #tableIds: readonly number[] = [];
   #catalogVersion = -1;
-  /** For each table, the seq up to which all rows have been deleted. */
+  /** For each table, the seq up to which all expired rows have been deleted. */
   readonly #sweptSeqs = new Map<number, number>();
   /** For each table that has failed, the time of the next attempt. */
   readonly #pausedUntilMs = new Map<number, number>();
@@ -54,8 +54,8 @@ export class ExpirySweep {
   }
 
   /**
-   * Deletes all expired rows. If another sweep is already running, that sweep checks all tables
-   * once more at its end instead.
+   * Deletes all expired rows. If a sweep is already running, it checks all tables once more at its
+   * end, and no second sweep starts.
    *
    * @throws The first error of any table, once the other tables have been swept.
    */
@@ -77,8 +77,8 @@ export class ExpirySweep {
   }
 
   /**
-   * Sweeps a table, and returns its failures. A failure in one table, such as damage, must not
-   * delay the expiry of rows in the others.
+   * Deletes a table's expired rows, and returns the errors. A failure in one table, such as
+   * damage, must not delay the expiry of rows in other tables.
    */
   async #failureIn(tableId: number): Promise<readonly Error[]> {
     try {

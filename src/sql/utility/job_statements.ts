@@ -126,8 +126,8 @@ export async function maintainTables(
   void runInTick(begun, (tableId, job) => run(store, tableId, job));
   await settled(clock, begun);
   const [first] = begun;
-  // If several tables are maintained, each reports its error in its own row. A user who named a
-  // single table must not overlook its error, so it is thrown.
+  // A statement that names a single table throws its error, which the user might overlook in a
+  // row. If several tables are maintained, each reports its error in its own row.
   if (node.table !== undefined && first?.job.error !== undefined) throw first.job.error;
   return rows.map((row) => ("job" in row ? jobRow(row.job, row.table) : row));
 }
@@ -153,7 +153,10 @@ export async function exportUserData(
   return await rowsOf(exports.begin(principal), clock);
 }
 
-/** Returns the row of a single job in a list. @throws The job's error. */
+/**
+ * Returns the result of a statement that starts a single job: a list with the job's row. @throws
+ * The job's error.
+ */
 async function rowsOf({ isNew, job }: BegunJob, clock: Clock): Promise<Row[]> {
   if (!isNew)
     return [
@@ -217,7 +220,7 @@ function jobRow(
   ];
 }
 
-/** Waits until the jobs have ended, up to the maximum duration of a statement. */
+/** Waits until the jobs have ended, or until the statement has lasted as long as it may. */
 async function settled(clock: Clock, begun: readonly { readonly job: Job }[]): Promise<void> {
   if (begun.every(({ job }) => job.isEnded)) return;
   const late = Promise.withResolvers<void>();
@@ -255,8 +258,8 @@ function answerOf({ error, message, status }: Job): { status: string; message?: 
 }
 
 /**
- * Whether ALL includes a table. STREAM tables are skipped, because the statement could not name
- * them individually.
+ * Whether a statement with ALL includes a table. STREAM tables are skipped, because the statement
+ * cannot name them individually either.
  */
 function isMeant(table: TableEntry, { namespace }: StorageTableStatement): boolean {
   if (table.kind === "stream") return false;

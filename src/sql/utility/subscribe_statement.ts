@@ -100,7 +100,10 @@ function rowLines(
   ];
 }
 
-/** A query to be materialised, and the clause that prevents following it row by row. */
+/**
+ * A query whose result would be materialised, and the clause that prevents following the query row
+ * by row.
+ */
 interface PlannedResult {
   readonly query: WholeQuery;
   readonly part: string;
@@ -225,8 +228,8 @@ function optionsOf(node: SubscribeStatement): Record<string, string | number> {
     }
     const given = value.type === "integer" || value.type === "string" ? value.value : undefined;
     const isKnown = OPTION_FORMS.get(name)?.test(String(given)) === true;
-    // A number that is not a safe integer would be rounded when sent, and would not be a valid
-    // position.
+    // A number that is not a safe integer would be rounded when it is sent, and would then not be
+    // a valid position in the commit order.
     const isExact = Number.isSafeInteger(Number(given));
     if (given === undefined || !isKnown || !isExact) {
       throw new DatabaseError(
@@ -241,7 +244,8 @@ function optionsOf(node: SubscribeStatement): Record<string, string | number> {
         },
       );
     }
-    // A position remains a string, because some clients' numbers cannot hold all of its digits.
+    // The position from which a subscription starts is passed on as a string, because some
+    // clients' numbers cannot hold all of its digits.
     options[name] = name.startsWith("from") ? given : Number(given);
   }
   return options;

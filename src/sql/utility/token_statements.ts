@@ -100,7 +100,7 @@ export function runTokenStatement(node: SecretDefinition, call: TokenCall): Stat
   }
 }
 
-/** Whether a statement with IF EXISTS has nothing to do, because its object does not exist. */
+/** Whether a statement with IF EXISTS has no effect because its object does not exist. */
 function isGone(
   node: Extract<SecretDefinition, { ifExists?: true | undefined }>,
   { catalog }: TokenDeps,

@@ -6,7 +6,7 @@ import type { Statement, TopicArgument } from "../parse/ast/ast.ts";
 /** The maximum length of a group name, in UTF-8 bytes. */
 const GROUP_BYTES_MAX = 128;
 
-/** The numbers that an argument accepts. Both bounds are inclusive. */
+/** The range of numbers that an argument accepts. Both bounds are inclusive. */
 interface NumberRange {
   /** The name of the argument with its article, such as "an offset". */
   readonly what: string;

@@ -125,7 +125,7 @@ export function checkRemoval(
   refuseWebhooksOf(topic, position);
 }
 
-/** Performs the removal in this tick. Returns a message that describes it. */
+/** Drops or clears a topic in this tick. Returns a message that describes the effect. */
 function removedNow(
   { catalog, clock, store, topics }: TopicStatementDeps,
   node: ClearTopicStatement | DropTopicStatement,
@@ -143,7 +143,8 @@ function removedNow(
 }
 
 /**
- * Reads messages. If they are read for a group, also acknowledges them. @throws {DatabaseError}
+ * Reads messages of a topic. If they are read for a group, also acknowledges them. @throws
+ * {DatabaseError}
  */
 export async function consume(
   deps: TopicStatementDeps,
@@ -262,7 +263,7 @@ export async function ack(
   return ackResult(node, { request, committedOffset, call });
 }
 
-/** Returns the result of ACK. @param ended.committedOffset The committed offset (exclusive). */
+/** Builds the result of ACK. @param ended.committedOffset The committed offset (exclusive). */
 export function ackResult(
   { topic: { name, schema } }: AckStatement,
   {

@@ -33,8 +33,8 @@ export async function runAsJob<T>(
 }
 
 /**
- * Runs work whose result no caller awaits. A bug in it is reported and ends the work, but has no
- * other effect.
+ * Runs work whose result no caller awaits. If the work throws because of a bug, the bug is
+ * reported, with no other effect.
  */
 export function attempt({ onBug }: Pick<JobList, "onBug">, what: string, work: () => void): void {
   try {

@@ -40,8 +40,8 @@ const RETRY_MS = 5000;
 const PACE_MS = 4000;
 
 /**
- * Limits on rows whose flush waits for the minimum interval: their memory, and their share of the
- * log's size limit. Above either limit, the flush starts immediately.
+ * The bytes of memory and the share of the log's size limit that rows may occupy while their flush
+ * waits for the minimum interval. Above either limit, the flush starts immediately.
  */
 const PACED_BYTES_MAX: number = 64 * 1024 * 1024;
 const PACED_LOG_SHARE = 0.25;
@@ -61,7 +61,7 @@ const KEPT_LOG_SHARE = 1 / 16;
 const SHORTENED_MAX = 16;
 
 /**
- * If the memtables of all tables together exceed this size, the largest ones are flushed,
+ * If the memtables of all tables together exceed this size, the largest memtables are flushed,
  * regardless of their policy and the log. The total is checked when the log begins another file,
  * and when a single table has grown by `LOOKED_AT_SHARE` of this bound.
  */
@@ -94,7 +94,7 @@ export interface FlusherOptions extends Omit<SegmentTools, "isCancelled"> {
   readonly memtableBytesMax?: number | undefined;
   readonly jobs: JobList;
   readonly merger: Merger;
-  /** Returns the number of the first log file needed for purposes other than recovery. */
+  /** Returns the number of the first log file that is needed for a purpose other than recovery. */
   readonly keepsLogFrom: () => number;
   durable(seq: Seq): Promise<void>;
 }
@@ -134,7 +134,7 @@ export class Flusher {
       for (const table of this.#options.tables.values()) this.noteAppended(table);
       this.noteRolled();
     } catch (error) {
-      // If the start fails, the caller receives no store that it could close.
+      // If starting fails, the caller receives no store to close, so no flush may start later.
       this.#beginClosing();
       throw error;
     }
@@ -201,7 +201,7 @@ export class Flusher {
     }
   }
 
-  /** Keeps all log files until the returned function is called. */
+  /** Prevents the release of log files until the returned function is called. */
   holdLog(): () => void {
     const release = this.#logHolds.hold();
     return () => {
@@ -210,7 +210,7 @@ export class Flusher {
     };
   }
 
-  /** Called after the store has dropped a table. */
+  /** Stops tracking a table that the store has dropped. */
   forget(table: StoredTable): void {
     this.#cancelTimer(table);
     this.#paced.delete(table);
@@ -284,7 +284,8 @@ export class Flusher {
       if (table.firstLogFile !== oldest) continue;
       this.#request(table);
       if (table.fault === undefined) continue;
-      // Warns each time the log begins another file. Otherwise it could fill the disk unnoticed.
+      // Warns each time the log begins another file. Without a warning, the log could fill the
+      // disk unnoticed.
       log.warn("the log keeps growing because a table cannot be flushed", {
         table: table.definition.name,
         bytes,
@@ -333,7 +334,7 @@ export class Flusher {
 
   /** Whether a table uses too much memory to wait for the minimum interval between flushes. */
   #isLarge(table: StoredTable): boolean {
-    // After a cancelled flush the frozen memtable stays, and no new flush starts immediately.
+    // After a cancelled flush, the frozen memtable remains, and no new flush starts immediately.
     if (table.frozen !== undefined) return false;
     const bytes = table.isWaiting ? bytesOf(table) : table.active.bytes;
     const logBytes = this.#options.walMaxBytes * PACED_LOG_SHARE;
@@ -360,7 +361,8 @@ export class Flusher {
     if (table.fault !== undefined) return;
     if (this.#options.manifest.isBroken) return;
     this.flush(table).catch((error: unknown) => {
-      // Safe: the rows stay readable and in the log, and the flush is retried later.
+      // Ignoring the error is safe: the rows stay readable and in the log, and the flush is
+      // retried later.
       if (!isExpected(error)) {
         this.#options.jobs.onBug(error, "a flush", { table: table.definition.name });
         return;
@@ -408,7 +410,7 @@ export class Flusher {
     this.#startedMs.set(table, this.#options.clock.monotonicMs());
     await this.#waitUntilDurable(() => memtable.lastSeq as Seq);
     // In relaxed mode, rows may be visible before they are durable. A segment must not contain
-    // rows that the log may still lose: after a crash, a commit's rows would survive in this
+    // rows that the log may still lose: after a crash, a commit's rows would survive in the
     // segment while its rows in other tables are gone.
     await this.#options.commitLog.synced(memtable.lastCommitSeq);
     const isCancelled = (): boolean => this.#isCancelled(table, job);
@@ -508,7 +510,7 @@ export class Flusher {
       commitLog.release(needed);
     } catch (error) {
       if (!(error instanceof DiskError || error instanceof DatabaseError)) throw inDoubt(error);
-      // Safe: recovery skips a file kept longer than needed.
+      // Ignoring the error is safe: recovery skips a log file kept longer than needed.
       log.warn("cannot release log files", { error: error.message });
     }
   }

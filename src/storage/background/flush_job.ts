@@ -1,7 +1,7 @@
 /**
  * Runs the part of a flush that needs only rows and a file: writing a frozen memtable to a pending
- * file. The caller syncs the file. A job is plain data, mostly in shared memory, so another thread
- * can run it while the event loop continues.
+ * file. The caller syncs the file. A flush job is plain data, mostly in shared memory, so another
+ * thread can run it while the event loop continues.
  */
 import type { Disk, DiskFile } from "../../base/disk.ts";
 import type { Compression } from "../contract/table_definition.ts";
@@ -11,7 +11,10 @@ import { SegmentReader } from "../segment/reader.ts";
 import { type SegmentEnd, type SegmentSummary, writeSegment } from "../segment/writer.ts";
 import { type IndexOutput, writeIndex } from "../table/index_builder.ts";
 
-/** The size in bytes of the cache for unpacked parts of a segment while its indexes are built. */
+/**
+ * The size in bytes of the cache that holds decompressed parts of a segment while its indexes are
+ * built.
+ */
 const CACHE_BYTES_MAX: number = 1 << 22;
 
 export interface FlushJob {
@@ -31,7 +34,10 @@ export interface FlushOutcome {
   readonly order: Uint32Array<ArrayBuffer>;
 }
 
-/** Runs a job in steps of a few milliseconds until it is done or cancelled. @throws {DiskError} */
+/**
+ * Runs a flush job in steps of a few milliseconds until it is done or cancelled. @throws
+ * {DiskError}
+ */
 export function* flushSteps(
   disk: Disk,
   { indexes, pendingPath, rows, ...outline }: FlushJob,
@@ -77,7 +83,7 @@ export function* writeIndexes(
   }
 }
 
-/** Writes the pieces of a segment to a new file. @throws {DiskError} */
+/** Writes the bytes of a segment to a new file, piece by piece. @throws {DiskError} */
 export function* writeSteps(
   disk: Disk,
   {
@@ -90,7 +96,8 @@ export function* writeSteps(
     isCancelled: () => boolean;
   },
 ): Generator<void, SegmentSummary | undefined> {
-  // Writes in pieces, since log writes have to wait while the disk writes back a large piece.
+  // The segment is written in small pieces, since log writes have to wait while the disk writes
+  // back a large one.
   const file: DiskFile = disk.open(pendingPath, { create: true, writesThrough: true });
   try {
     file.truncate(0);

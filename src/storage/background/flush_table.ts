@@ -5,11 +5,11 @@
  *       deletion vectors for the segments whose rows the memtable replaces
  *     2 rename the files into place, sync the directory
  *     3 one manifest transaction: the segment, the deletion vectors, the table's flushed seq
- *     4 switch readers from the memtable to the segment, in the same tick as 3
+ *     4 switch readers from the memtable to the segment, in the same tick as step 3
  *     5 remove the replaced deletion vectors
  *
- * A crash before 3 leaves unlisted files and a complete log. A crash after 3 leaves at most old
- * deletion vectors. A flush discards no version, so history stays complete.
+ * A crash before step 3 leaves unlisted files and a complete log. A crash after step 3 leaves at
+ * most old deletion vectors. A flush discards no version, so history stays complete.
  */
 import { assert } from "../../base/assert.ts";
 import { asOneChange } from "../../base/bugs.ts";
@@ -30,10 +30,10 @@ import { PendingSegments, type SegmentTools } from "./pending_segments.ts";
 /** The result of a flush that was cancelled or had nothing to write. */
 export const NOTHING: FlushResult = { versions: 0 };
 
-/** How many replacements that recovery missed are recorded per step. */
+/** The maximum number of replacements, missed by recovery, that are recorded in one step. */
 const MISSED_PER_STEP = 4096;
 
-/** A segment and the deletion vector being written for it. */
+/** A segment that gets a new deletion vector. */
 interface ChangedSegment {
   readonly segment: OpenSegment;
   readonly deletionHash: DeletionHash;
@@ -106,7 +106,7 @@ class TableFlush {
     return this.#table.publishing.run(() => this.#finish(segmentId, { summary, indexes }, copy));
   }
 
-  /** Puts a written segment into use. No merge may change the list of segments while this runs. */
+  /** Puts a written segment into use. No merge may change the list of segments in the meantime. */
   async #finish(
     segmentId: number,
     { indexes, summary }: { summary: SegmentSummary; indexes: readonly IndexOutput[] },
@@ -145,8 +145,8 @@ class TableFlush {
   }
 
   /**
-   * Records replacements that recovery missed. After this flush, the log can no longer provide
-   * them.
+   * Records replacements of a segment's rows that recovery missed. After this flush, the log can
+   * no longer provide them.
    */
   async #noteMissed(segment: OpenSegment): Promise<void> {
     const { files } = this.#tools;
@@ -156,13 +156,16 @@ class TableFlush {
         await this.#pending.pause();
       }
     } catch (error) {
-      // Safe: once found damaged, the segment has no readers.
+      // Ignoring the damage is safe: once a segment is found damaged, nobody reads it.
       if (!(error instanceof CorruptionError)) throw error;
       files.quarantineForGood(segment, error);
     }
   }
 
-  /** Publishes the segment. Returns the entries whose deletion vectors are no longer listed. */
+  /**
+   * Publishes the new segment. Returns the manifest entries of the deletion vectors that are no
+   * longer listed.
+   */
   #publish(
     entry: SegmentEntry,
     deletions: DeletionVector,
@@ -175,7 +178,8 @@ class TableFlush {
     const flushedSeq = this.#flushedSeq;
     const lastFlushedAtMs = clock.nowMs();
     const { lowWatermark } = table.progress;
-    // Checked as late as this because the segment may have been quarantined in the meantime.
+    // The entries are checked only now, because a segment may have been quarantined in the
+    // meantime.
     const entries = changed.map(({ segment: { listedEntry }, deletionHash }) =>
       withDeletions(listedEntry, deletionHash),
     );

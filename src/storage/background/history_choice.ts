@@ -1,11 +1,12 @@
 /**
- * Chooses segments to merge so that history stays compact: current segments with many obsolete
- * rows, and history segments, by size and by the share of their versions no longer needed. A row
- * is obsolete if it has been replaced or is a tombstone, and cannot become current again.
+ * Chooses segments to merge so that history stays compact: segments with current versions of which
+ * many rows are obsolete, and history segments, by size and by the share of their versions no
+ * longer needed. A row is obsolete if it has been replaced or is a tombstone, and cannot become
+ * current again.
  *
- * A current segment is split when 30 % of it is obsolete. All current segments together thus
- * contain at most about as many obsolete rows as live rows. Each obsolete row moves once, and at
- * most 2.3 other rows are copied for it.
+ * A current segment is split when 30 % of its rows are obsolete. All current segments together
+ * thus contain at most about as many obsolete rows as live rows. Each obsolete row moves once, and
+ * at most 2.3 other rows are copied for it.
  */
 import { isExpected } from "../../base/errors.ts";
 import type { Seq } from "../../base/seq.ts";
@@ -31,13 +32,14 @@ export function segmentToSplit(
   const { flushedSeq } = progress;
   return segments.find((segment) => {
     const { quarantined, rowCount } = segment.entry;
-    // The smallest segments are merged soon in any case, and that merge moves their history.
+    // The smallest segments need no split: they are merged soon in any case, and that merge moves
+    // their history.
     if (quarantined || rowCount <= smallRowsMax) return false;
     try {
       return isShareOver(segment, flushedSeq, SETTLED_SHARE_MIN * rowCount);
     } catch (error) {
-      // Safe: damage quarantines the segment. A segment that cannot be opened is examined again
-      // later.
+      // Ignoring the error is safe: damage quarantines the segment, and a segment that cannot be
+      // opened is examined again later.
       if (!isExpected(error)) throw error;
       return false;
     }
@@ -53,7 +55,7 @@ export function historyToMerge(
 }
 
 /**
- * Returns all history segments that COMPACT merges. Those that a merge would not change are
+ * Returns all history segments that COMPACT merges. Segments that a merge would not change are
  * omitted.
  */
 export function historyToCompact(
@@ -82,8 +84,8 @@ export function discardableShare(segment: OpenSegment, retentionFloorSeq: Seq): 
 }
 
 /**
- * Sorts history segments by their last replacement, which keeps versions that expire together
- * close together.
+ * Sorts history segments by their last replacement, so that versions that expire together are
+ * merged together.
  */
 function inOrderOfEnd(history: readonly OpenSegment[]): readonly OpenSegment[] {
   return history.toSorted((left, right) => endOf(left) - endOf(right));
@@ -99,7 +101,7 @@ function replacedCount({ deletions, entry }: OpenSegment, upTo: number): number 
 
 /**
  * Whether at least `countMin` rows are obsolete. Tombstones are examined one by one only if the
- * answer depends on them.
+ * other obsolete rows do not settle the question.
  */
 function isShareOver(segment: OpenSegment, upTo: number, countMin: number): boolean {
   const replaced = replacedCount(segment, upTo);

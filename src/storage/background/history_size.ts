@@ -14,7 +14,8 @@ import { type StoredTable, unlessDamaged } from "../table/table.ts";
 import { discardableShare } from "./history_choice.ts";
 
 /**
- * History is discarded in steps of this length. Counting bytes per step avoids sorting versions.
+ * The length of a time step in which history is discarded. Counting bytes per step avoids sorting
+ * versions.
  */
 const MINUTE_MS = 60_000;
 
@@ -33,9 +34,9 @@ function ownFloorOf(table: StoredTable, ids: Ages): Seq {
 }
 
 /**
- * Finds the seq up to which replaced versions must be discarded for the rest to fit; 0 if all
- * versions fit. A step examines one segment, or some ten thousand of its rows. Changes made
- * between two steps may or may not be counted.
+ * Finds the seq up to which replaced versions must be discarded so that the remaining ones fit in
+ * `bytesMax` bytes; 0 if all versions fit. A step examines one segment, or some ten thousand of
+ * its rows. Changes made between two steps may or may not be counted.
  *
  * @param bytesMax 1 or more.
  * @throws {DatabaseError} @throws {DiskError} If a deletion vector cannot be opened.
@@ -55,7 +56,7 @@ export function* sizeFloorOf(
     if (segment.isHistory) yield* visitReplacing(segment, note);
     else yield* segment.deletions.visitSteps((_row, seq) => note(seq));
   }
-  // Counts the newest versions first, since these are kept while they fit.
+  // Counts from the newest versions to the oldest, since the newest are kept while they fit.
   let kept = 0;
   for (const minute of Float64Array.from(bytesByMinute.keys()).toSorted().toReversed()) {
     kept += bytesByMinute.get(minute) ?? 0;

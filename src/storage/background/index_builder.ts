@@ -1,8 +1,8 @@
 /**
  * Builds a new index for existing rows while other statements write.
  *
- *     building   flushes, merges and memtables keep the index from now on; each older segment gets
- *                its file from a job
+ *     building   flushes, merges and memtables maintain the index from now on; a job writes the
+ *                index file of each older segment
  *     checking   new duplicates are refused; the builder reads all rows once in index order, and
  *                a duplicate among them fails the build
  *     ready      the caller marks the index as ready in the definition
@@ -27,7 +27,7 @@ import { PendingSegments, type SegmentTools } from "./pending_segments.ts";
 const MEMORY_ROWS_PER_STEP = 2048;
 
 /**
- * The share of the work that remains once all files of a unique index have been written: checking
+ * The share of a unique index's build that remains once all its files have been written: checking
  * for duplicate keys.
  */
 const CHECK_SHARE = 0.5;
@@ -42,7 +42,7 @@ export interface IndexBuild {
 }
 
 /**
- * Builds the missing files of an index and marks the index as complete. Returns false if the work
+ * Builds the missing files of an index and marks the index as complete. Returns false if the build
  * was cancelled or the index no longer exists.
  *
  * @throws {DatabaseError} DATA_DAMAGED if a segment is quarantined. @throws {DiskError}
@@ -76,8 +76,8 @@ export async function buildIndex(build: IndexBuild, given: IndexBuildTools): Pro
 }
 
 /**
- * Checks that no two live rows have the same key in a unique index, up to a seq above which new
- * duplicates are refused. Returns false if the work was cancelled or the index no longer exists.
+ * Checks that no two live rows have the same key in a unique index, up to the seq from which new
+ * duplicates are refused. Returns false if the check was cancelled or the index no longer exists.
  *
  * @throws {DatabaseError} DUPLICATE_KEY, EXCLUSION_VIOLATION
  */
@@ -161,7 +161,7 @@ async function makeFile({ index, segment, table, tools }: FileParts): Promise<bo
     if (!isWritten) return false;
     await pending.syncIndexes([output]);
     return await table.publishing.run(async () => {
-      // A merge has replaced the segment, and wrote the index file for its successor.
+      // A merge has replaced the segment and has written the index file of the merged segment.
       if (segment.isDropped) return true;
       if (tools.isCancelled()) return false;
       await pending.moveIntoPlace(table.allSegments);
@@ -184,9 +184,9 @@ async function makeFile({ index, segment, table, tools }: FileParts): Promise<bo
 }
 
 /**
- * Removes the files of indexes that are no longer defined, and their entries in the manifest. A
- * segment is skipped if the manifest cannot be changed now: its index files are removed when the
- * segment is.
+ * Removes the files of indexes that are no longer defined, and their entries in the manifest. If
+ * the manifest entry of a segment cannot be changed now, its index files stay until the segment is
+ * removed.
  */
 export function removeIndexFiles(
   table: StoredTable,

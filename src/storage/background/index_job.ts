@@ -1,7 +1,7 @@
 /**
  * Runs the part of an index build that needs only files: reading a published segment and writing
- * one of its indexes to a pending file. The caller syncs the file. A job is plain data, so another
- * thread can run it while the event loop continues.
+ * one of its indexes to a pending file. The caller syncs the file. An index job is plain data, so
+ * another thread can run it while the event loop continues.
  */
 import type { Disk } from "../../base/disk.ts";
 import type { SegmentEntry } from "../contract/manifest.ts";
@@ -9,7 +9,7 @@ import { ChunkCache } from "../segment/chunk_cache.ts";
 import { type IndexOutput, writeIndex } from "../table/index_builder.ts";
 import { openListedSegment } from "../table/listed_files.ts";
 
-/** The size in bytes of the cache for unpacked parts of the segment. */
+/** The size in bytes of the cache that holds decompressed parts of the segment. */
 const CACHE_BYTES_MAX: number = 1 << 22;
 
 export interface IndexJob {
@@ -18,7 +18,7 @@ export interface IndexJob {
 }
 
 /**
- * Runs a job in steps of a few milliseconds. Returns false if it was cancelled.
+ * Runs an index job in steps of a few milliseconds. Returns false if it was cancelled.
  *
  * @throws {CorruptionError} @throws {DiskError}
  */

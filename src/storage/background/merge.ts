@@ -31,12 +31,12 @@ import { expiredShare, type MergeBounds, runsWithin, segmentsToMerge } from "./m
 import { dropExpiredSegments, mergeSegments } from "./merge_segments.ts";
 import type { SegmentTools } from "./pending_segments.ts";
 
-/** A segment is rewritten on its own once this share of it can be discarded. */
+/** The share of a segment that must be discardable before the segment is rewritten on its own. */
 const DISCARD_SHARE_MIN = 0.25;
 
 /**
- * While history takes up too much space, a segment is rewritten once this share of it can be
- * discarded.
+ * The share of a segment that must be discardable before it is rewritten while history takes up
+ * too much space.
  */
 const BOUNDED_SHARE_MIN = 0.01;
 
@@ -46,7 +46,7 @@ const BOUNDED_SHARE_MIN = 0.01;
  */
 const BOUND_AGAIN_MS = 300_000;
 
-/** A segment is rewritten once about this share of it has expired. */
+/** The approximate share of a segment that must have expired before the segment is rewritten. */
 const EXPIRED_SHARE_MIN = 0.5;
 
 export interface MergerOptions extends Omit<SegmentTools, "isCancelled"> {
@@ -70,7 +70,7 @@ export class Merger {
   readonly #merging = new Map<StoredTable, Promise<unknown>>();
   /** Tables whose last merge failed. They are merged again only after their next flush. */
   readonly #unmergeable = new Set<StoredTable>();
-  /** The check of history's size that is now running. */
+  /** The running check of the size of history; undefined if no check is running. */
   #bounding: Promise<void> | undefined;
   /** The earliest time of the next history size check, on the monotonic clock. */
   #boundAgainMs = 0;
@@ -80,7 +80,10 @@ export class Merger {
     this.#options = options;
   }
 
-  /** Called after a flush or a merge, because it may leave enough segments for another merge. */
+  /**
+   * Starts a merge if one is due. Called after each flush and merge, which may leave enough
+   * segments for another merge.
+   */
   mergeIfDue(table: StoredTable): void {
     if (this.#merging.has(table)) return;
     const segments = this.#unmergeable.has(table)
@@ -128,7 +131,7 @@ export class Merger {
    */
   boundHistory(): void {
     const { clock, historyBytesMax } = this.#options;
-    // A merge is about to change the size of history.
+    // A running merge is about to change the size of history, so it is not measured now.
     if (historyBytesMax === 0 || this.#merging.size > 0) return;
     if (this.#bounding !== undefined || this.#isClosing) return;
     if (clock.monotonicMs() < this.#boundAgainMs) return;
@@ -139,7 +142,8 @@ export class Merger {
 
   /**
    * Drops segments in which every row has expired, and starts rewriting segments in which a large
-   * share has. Expired rows in a memtable stay there until it is flushed under the table's policy.
+   * share of the rows has expired. Expired rows in a memtable stay there until it is flushed under
+   * the table's policy.
    */
   dropExpired(): void {
     for (const table of this.#options.tables.values()) {
@@ -228,7 +232,7 @@ export class Merger {
     };
     job?.start();
     await mergeRuns(runs);
-    // The history segments include those that the preceding merges have just written.
+    // The list includes history segments that the preceding merges have just written.
     const past = historyToCompact(table, retentionFloorSeq, mergeBounds);
     allRows = rowsOfTable + rowsOf(past.flat());
     await mergeRuns(past);
@@ -271,10 +275,10 @@ export class Merger {
         table.sizeFloorSeq = Math.max(table.sizeFloorSeq, step.value);
       }
       const hasBegun = this.#discardHistory(BOUNDED_SHARE_MIN);
-      // What remains are versions that must be kept and segments that must not be rewritten.
+      // Only versions that must be kept, and segments that must not be rewritten, remain.
       if (!hasBegun) this.#boundAgainMs = clock.monotonicMs() + BOUND_AGAIN_MS;
     } catch (error) {
-      // Safe: history merely keeps its space until the next check.
+      // Ignoring the error is safe: history merely keeps its space until the next check.
       if (!isExpected(error)) {
         this.#options.jobs.onBug(error, "the check of the size of history");
         return;
@@ -295,7 +299,10 @@ export class Merger {
     return hasBegun;
   }
 
-  /** Starts rewriting the oldest segment that is due, and then continues with the others. */
+  /**
+   * Starts rewriting the oldest segment that is due. The other due segments follow one after
+   * another.
+   */
   #discardNext(table: StoredTable, shareMin: number): boolean {
     const retentionFloorSeq = retentionFloorOf(table, this.#options.seqs);
     const due = table.allSegments.find(
@@ -318,8 +325,8 @@ export class Merger {
         (segment) => !segment.entry.quarantined && hasExpired(segment, expiredSeq),
       );
     } catch (error) {
-      // Safe: the segments stay, their expired rows are not read, and another attempt follows
-      // soon.
+      // Ignoring the error is safe: the segments stay, their expired rows are not read, and
+      // another attempt follows soon.
       const { name } = table.definition;
       if (isExpected(error)) {
         this.#options.log.error("cannot delete expired segments", {
@@ -344,13 +351,14 @@ export class Merger {
         work: async (job) => {
           const isCancelled = (): boolean => this.#isCancelled(table, job);
           const discarded = await mergeSegments(table, segments, { ...this.#options, isCancelled });
-          // Without this, the same segments would be merged again at once.
+          // Marks the table, because the same segments would otherwise be merged again at once.
           if (job.isCancelled) this.#unmergeable.add(table);
           else job.message = mergedText(discarded === undefined ? 0 : segments.length, discarded);
         },
       });
     } catch (error) {
-      // Safe: the segments stay as they are, and a damaged one is quarantined.
+      // Ignoring the error is safe: the segments stay as they are, and a damaged segment is
+      // quarantined.
       this.#unmergeable.add(table);
       if (!isExpected(error)) throw error;
       const isElsewhere = table.definition.home !== undefined;

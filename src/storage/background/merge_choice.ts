@@ -5,8 +5,8 @@
  * A merge moves each row into a segment of at least twice the size, except for the smallest
  * segments. The number of copies of a row is thus logarithmic in the number of rows.
  *
- * A segment's size is its row count. If its rows are wide, a larger count is used instead: the one
- * that fills the maximum row count to the same degree as the segment fills the maximum byte count.
+ * A segment's size is its row count. If its rows are wide, its size is its share of the maximum
+ * byte count, expressed as the same share of the maximum row count.
  */
 import type { SegmentEntry } from "../contract/manifest.ts";
 import { SEGMENT_BYTES_MAX } from "../segment/format.ts";
@@ -14,8 +14,8 @@ import type { OpenSegment } from "../table/open_segment.ts";
 
 export interface MergeBounds {
   /**
-   * How many neighbours are merged at a time. A merge takes more of them while one is too large in
-   * proportion to the rest.
+   * How many neighbouring segments are merged at a time. A merge takes more segments while one of
+   * them is too large in proportion to the rest.
    */
   readonly fanIn: number;
   readonly runMax: number;
@@ -24,7 +24,8 @@ export interface MergeBounds {
    */
   readonly rowsMax: number;
   /**
-   * The maximum total size in bytes of a merge's sources, since the result has to fit in one file.
+   * The maximum total size in bytes of the segments that a merge reads, since the result has to
+   * fit in one file.
    */
   readonly bytesMax: number;
   /** Segments up to this size are in the smallest tier: copying them costs almost nothing. */
@@ -36,23 +37,23 @@ export const MERGE_BOUNDS: MergeBounds = {
   fanIn: 8,
   runMax: 32,
   rowsMax: 4 * 1024 * 1024,
-  // Half of a segment's maximum size, since chunks may grow when they are rewritten.
+  // Half of a segment file's maximum size, since chunks may grow when they are rewritten.
   bytesMax: SEGMENT_BYTES_MAX / 2,
   smallRowsMax: 4096,
   smallBytesMax: 1024 * 1024,
 };
 
 /**
- * Returns the neighbours due to be merged, the smallest and oldest first; undefined if none are
- * due.
+ * Returns the neighbouring segments due to be merged, the smallest and oldest first; undefined if
+ * none are due.
  *
- * - A run is due if it has at least `fanIn` segments, or fewer that fill a merged segment. Except
- *   for the smallest segments, a merge must at least double the size of the segment that each row
- *   is in. A row is thus copied once per doubling, rather than whenever a few small segments
- *   follow a large one.
+ * - A run of neighbours is due if it has at least `fanIn` segments, or fewer that fill a merged
+ *   segment. Except for the smallest segments, a merge must at least double the size of the
+ *   segment that each row is in. A row is thus copied once per doubling, rather than whenever a
+ *   few small segments follow a large one.
  * - All segments between two final segments are due, since they are merged only once.
  *
- * A run may begin anywhere, because small segments may be due after a large one that is not.
+ * A run may begin anywhere, because small segments may be due after a large segment that is not.
  */
 export function segmentsToMerge(
   { segments }: { readonly segments: readonly OpenSegment[] },
@@ -69,8 +70,8 @@ export function segmentsToMerge(
 }
 
 /**
- * Returns the end of the due run that begins at `start` and has no segments above the given tier;
- * `start` if there is no such run.
+ * Returns the end of the run of segments that begins at `start`, is due to be merged and has no
+ * segments above the given size tier; `start` if there is no such run.
  */
 function endOfDueRun(
   segments: readonly OpenSegment[],
@@ -82,7 +83,8 @@ function endOfDueRun(
   let largest = 0;
   for (let end = start; end < Math.min(segments.length, start + runMax); end += 1) {
     const entry = segments[end]?.entry;
-    // No further segment can appear between two segments that are never merged.
+    // A run between two segments that are never merged is due, since no further segment can appear
+    // in it.
     if (entry === undefined || staysAsItIs(entry, bounds)) {
       return staysAsItIs(segments[start - 1]?.entry, bounds) ? end : start;
     }
@@ -110,8 +112,8 @@ function sizeOf(
 }
 
 /**
- * Whether no merge could double the size of this segment. Such a segment is never merged. Also
- * true for the missing segment before the first one.
+ * Whether no merge could double the size of this segment, which is therefore never merged. Also
+ * true if `entry` is undefined, before the first segment.
  */
 function staysAsItIs(entry: SegmentEntry | undefined, bounds: MergeBounds): boolean {
   return entry === undefined || entry.quarantined || 2 * sizeOf(entry, bounds) > bounds.rowsMax;
@@ -127,7 +129,7 @@ function tierOf(entry: Pick<SegmentEntry, "bytes" | "rowCount">, bounds: MergeBo
   return Math.ceil(Math.log(size / smallRowsMax) / Math.log(fanIn));
 }
 
-/** Divides neighbours into runs, each as long as a merged segment allows. */
+/** Divides neighbouring segments into runs, each as long as fits in one merged segment. */
 export function runsWithin(
   segments: readonly OpenSegment[],
   bounds: MergeBounds,
@@ -136,8 +138,8 @@ export function runsWithin(
   let total = Infinity;
   for (const segment of segments) {
     const { entry } = segment;
-    // A damaged segment is not merged, and separates its neighbours: they are not merged with each
-    // other.
+    // A damaged segment is not merged, and the segments on either side of it are not merged with
+    // each other.
     if (entry.quarantined) {
       total = Infinity;
       continue;

@@ -1,7 +1,7 @@
 /**
- * Runs the part of a merge that needs only files: reading the sources and writing their rows to
- * two pending files, one for current versions and one for history. The caller syncs these files. A
- * job is plain data, so another thread can run it while the event loop continues.
+ * Runs the part of a merge that needs only files: reading the source segments and writing their
+ * rows to two pending files, one for current versions and one for history. The caller syncs these
+ * files. A merge job is plain data, so another thread can run it while the event loop continues.
  *
  * The sources are read once for each output file. Where history and current rows alternate,
  * numbers are therefore decoded twice, but only one portion of one output is in memory at a time.
@@ -30,7 +30,7 @@ export interface MergeJob {
    * The published segments to merge: either current neighbours, oldest first, or history segments.
    */
   readonly sources: readonly { readonly path: string; readonly entry: SegmentEntry }[];
-  /** The output for current versions; undefined if the sources are history segments. */
+  /** The output file for current versions; undefined if the sources are history segments. */
   readonly current?: MergeOutput;
   readonly past: MergeOutput;
   /** The indexes to build for the segment with current versions. */
@@ -44,7 +44,7 @@ export interface MergeJob {
 
 export interface MergeOutcome {
   /**
-   * The segment with current versions; undefined if it would be empty, since a segment has at
+   * The written segment of current versions; undefined if there are none, since a segment has at
    * least one row.
    */
   readonly current?: SegmentSummary;
@@ -52,7 +52,7 @@ export interface MergeOutcome {
   /** For each source, the position of each of its rows in the current output, or `NOT_CURRENT`. */
   readonly newRows: readonly Uint32Array<ArrayBuffer>[];
   /**
-   * The number of versions discarded. The map below has, for each owner, the seq up to which
+   * The number of versions discarded. `lowWatermarks` has, for each owner, the seq up to which
    * history has been discarded.
    */
   readonly discardedCount: number;
@@ -60,7 +60,7 @@ export interface MergeOutcome {
 }
 
 /**
- * Runs a job in steps of a few milliseconds until it is done or cancelled.
+ * Runs a merge job in steps of a few milliseconds until it is done or cancelled.
  *
  * @throws {CorruptionError} @throws {DiskError}
  */
@@ -109,7 +109,7 @@ export function* mergeSteps(
   }
 }
 
-/** Writes one output. Returns undefined if the job was cancelled. */
+/** Writes one output file of a merge. Returns undefined if the job was cancelled. */
 function* written(
   { disk, isCancelled, job }: { disk: Disk; job: MergeJob; isCancelled: () => boolean },
   { pendingPath, segmentId }: MergeOutput,

@@ -18,8 +18,8 @@ import type { SegmentReader } from "../segment/reader.ts";
 import { type History, NOT_CURRENT } from "../table/history.ts";
 
 /**
- * The maximum number of discarded rows that are read along with their neighbours rather than
- * ending a stretch.
+ * The maximum number of consecutive discarded rows that are read along with the rows around them.
+ * A longer gap ends the stretch of rows that are read together.
  */
 const GAP_ROWS_MAX = 16;
 
@@ -28,8 +28,8 @@ export interface MergeSource {
   readonly readers: readonly SegmentReader[];
   readonly columns: readonly StoredColumn[];
   /**
-   * Records discarded versions during the first output: the current versions or, if the sources
-   * are history, the only output.
+   * Records discarded versions while the first output is written: the current versions or, if the
+   * sources are history, the only output.
    */
   readonly history: History;
   readonly output: "current" | "past";
@@ -40,7 +40,10 @@ export interface MergeSource {
   readonly newRows: readonly Uint32Array[];
 }
 
-/** Adjacent rows in one row group of one source. Row numbers count from the start of the group. */
+/**
+ * Adjacent rows in one row group of one source segment. Row numbers count from the start of the
+ * group.
+ */
 export interface Stretch {
   readonly source: number;
   readonly group: number;
@@ -48,19 +51,19 @@ export interface Stretch {
   readonly end: number;
 }
 
-/** The next rows of the output. The portion is valid until the next one is requested. */
+/** The next rows of a merge's output. The object is valid until the next portion is requested. */
 export interface Portion {
   readonly rowCount: number;
   readonly owners: Float64Array;
   readonly stretches: readonly Stretch[];
   /**
-   * The position of each row in the concatenated stretches; undefined if the portion consists of
-   * exactly the stretches, in order.
+   * The position of each output row among the rows read; undefined if the output consists of
+   * exactly these rows, in order.
    */
   readonly places: RowNumbers | undefined;
 }
 
-/** Yields all portions in output order. @throws {CorruptionError} */
+/** Yields all rows of the output in order, in portions. @throws {CorruptionError} */
 export function* portions(source: MergeSource): Generator<Portion, void> {
   const heads = source.readers.map((reader, index) => new MergeHead(source, reader, index));
   if (source.output === "current") for (const rows of source.newRows) rows.fill(NOT_CURRENT);
@@ -81,13 +84,17 @@ export function* portions(source: MergeSource): Generator<Portion, void> {
   }
 }
 
-/** Adds an owner's rows to a portion, one head after another, until the portion is full. */
+/**
+ * Adds an owner's rows to a portion of the output, one source after another, until the portion is
+ * full.
+ */
 function giveInTurn(heads: readonly MergeHead[], owner: number, to: Gathering): void {
   for (const head of heads) if (head.owner === owner) head.giveRows(to, Infinity);
 }
 
 /**
- * Adds an owner's rows from all heads to a portion, in ascending order of seq, until it is full.
+ * Adds an owner's rows from all sources to a portion of the output, in ascending order of seq,
+ * until the portion is full.
  */
 function giveBySeq(heads: readonly MergeHead[], owner: number, to: Gathering): void {
   while (!to.isFull) {
@@ -124,16 +131,17 @@ class MergeHead {
   #ownerIndex = -1;
   #row = 0;
   #ownerEnd = 0;
-  /** The row group that contains the next row to merge; -1 before the first. */
+  /** The row group that contains the next row to merge; -1 before the first group. */
   #group = -1;
   #groupStart = 0;
   #groupEnd = 0;
   /**
-   * The running total of text and bytes over the group's rows; undefined if the group has neither.
+   * The running total of the bytes in text and byte columns over the rows of the current row
+   * group; undefined if the group has no such columns.
    */
   #bytesUpTo: Float64Array | undefined;
   #seqs: Float64Array = new Float64Array(0);
-  /** Whether all, none or some of the group's rows go to the output. */
+  /** Whether all, none or some rows of the current row group go to the output. */
   #taken: "all" | "none" | "some" = "all";
 
   constructor(merge: MergeSource, reader: SegmentReader, source: number) {
@@ -153,7 +161,9 @@ class MergeHead {
     return this.#seqs[this.#row - this.#groupStart] ?? 0;
   }
 
-  /** Adds the owner's rows below `beforeSeq` to a portion until it is full. */
+  /**
+   * Adds the owner's rows below `beforeSeq` to a portion of the output until the portion is full.
+   */
   giveRows(to: Gathering, beforeSeq: number): void {
     const { owner } = this;
     while (this.owner === owner) {
@@ -171,7 +181,7 @@ class MergeHead {
     }
   }
 
-  /** Returns the end of the owner's rows below `beforeSeq` within this group. */
+  /** Returns the end of the owner's rows below `beforeSeq` within the current row group. */
   #lastBefore(beforeSeq: number): number {
     const last = Math.min(this.#ownerEnd, this.#groupEnd) - this.#groupStart;
     if (beforeSeq === Infinity) return last;
@@ -180,7 +190,7 @@ class MergeHead {
     return at;
   }
 
-  /** Adds the rows up to `end` that belong to the output to a portion. */
+  /** Adds the source's rows before `end` that belong to the output to a portion of it. */
   #giveChosen(to: Gathering, end: number): void {
     const { history, output } = this.#merge;
     const reader = this.#reader;
@@ -266,23 +276,27 @@ interface GivenRows extends Stretch {
 }
 
 /**
- * A portion under construction. Its size includes discarded rows that are read along with their
- * neighbours. Once a row does not fit, no later row is added, since rows must stay in order.
+ * A portion of a merge's output under construction. Its size includes discarded rows that are read
+ * along with their neighbours. Once a row does not fit, no later row is added, since rows must
+ * stay in order.
  */
 class Gathering {
   readonly #owners = new Float64Array(ROW_GROUP_ROWS_MAX);
   readonly #stretchOf = new Uint32Array(ROW_GROUP_ROWS_MAX);
-  /** For each row of the portion, its position within its stretch. */
+  /**
+   * For each row of the portion, its position within the stretch of adjacent source rows to which
+   * it belongs.
+   */
   readonly #rowOf = new Uint32Array(ROW_GROUP_ROWS_MAX);
   #stretches: { source: number; group: number; start: number; end: number }[] = [];
-  /** For each source, the index of the last stretch read from it. */
+  /** For each source segment, the index of the stretch of rows that was read from it last. */
   #lastStretches: (number | undefined)[] = [];
   #rowCount = 0;
   #bytes = 0;
   #isFull = false;
   #firstRow = 0;
 
-  /** Begins a portion. @param firstRow The number of its first row in the output. */
+  /** Begins a portion of the output. @param firstRow The number of its first row in the output. */
   begin(firstRow: number): void {
     this.#firstRow = firstRow;
     this.#stretches = [];
@@ -306,8 +320,9 @@ class Gathering {
   }
 
   /**
-   * Returns the end of the rows that fit among those from `from` to `last` (exclusive). A single
-   * row always fits into an empty portion. If no row fits, the portion is marked as full.
+   * Returns the end of the rows, of those from `from` to `last` (exclusive), that still fit into
+   * the portion. A single row always fits into an empty portion. If no row fits, the portion is
+   * marked as full.
    */
   fitting({ bytesUpTo, from, last }: WantedRows): number {
     if (this.#isFull) return from;
@@ -370,7 +385,7 @@ class Gathering {
   }
 }
 
-/** Rows of a group, with the running total of their bytes. */
+/** Rows of a row group that are to be added, with the running total of their bytes. */
 interface WantedRows {
   readonly from: number;
   readonly last: number;
@@ -378,8 +393,8 @@ interface WantedRows {
 }
 
 /**
- * Returns the last index between `from` and `end` whose number is at most `most`. The numbers
- * ascend.
+ * Returns the last index between `from` and `end` at which the number is at most `most`. The
+ * numbers ascend.
  */
 function lastAtMost(
   numbers: Float64Array,
@@ -397,8 +412,8 @@ function lastAtMost(
 }
 
 /**
- * Returns the running total of text and bytes before each row of a group, with the sum at the end;
- * undefined if no column has text or bytes.
+ * Returns, for each row of a row group, the total bytes of text and byte columns before it, and
+ * the total of the group at the end; undefined if no column has text or bytes.
  */
 function weighed(
   reader: SegmentReader,

@@ -1,5 +1,5 @@
 /**
- * Presents the rows of several segments as the rows of a single one, in the order defined by
+ * Presents the rows of several segments as the rows of a single segment, in the order defined by
  * `merge_order.ts`. Only one portion of the output is in memory at a time.
  */
 import { defined } from "../../base/assert.ts";
@@ -83,7 +83,7 @@ function mergedColumn(
   return places === undefined ? all : take(all, { rows: places, count: places.length });
 }
 
-/** Returns a column of a stretch, converted to its current type. */
+/** Returns a column for adjacent rows of a segment, converted to the column's current type. */
 function storedRows(
   reader: SegmentReader,
   { group, start, end }: Stretch,
@@ -120,7 +120,7 @@ function mergedRows(
   };
 }
 
-/** Returns the seq at which each row of a stretch became obsolete. */
+/** Returns the seq at which each of some adjacent rows became obsolete. */
 function obsoleteSince(history: History, { reader, ...stretch }: ReadStretch): Float64Array {
   const { end, group, source, start } = stretch;
   if (reader.isHistory) return reader.replacingSeqs(group).subarray(start, end);
@@ -134,7 +134,7 @@ function obsoleteSince(history: History, { reader, ...stretch }: ReadStretch): F
   });
 }
 
-/** A stretch together with the reader of its segment. */
+/** Adjacent rows of a segment together with the segment's reader. */
 interface ReadStretch extends Stretch {
   readonly reader: SegmentReader;
 }
@@ -142,7 +142,7 @@ interface ReadStretch extends Stretch {
 /**
  * Merges the values of a column that has a number in every row.
  *
- * @param of Returns the numbers for the rows of a stretch.
+ * @param of Returns the numbers for adjacent rows of one source.
  */
 function mergedNumbers<T extends Float64Array | Uint8Array>(
   readers: readonly SegmentReader[],

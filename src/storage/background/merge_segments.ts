@@ -58,8 +58,8 @@ const NOTED_PER_STEP = 16_384;
 type Replaced = HistoryLimits["replaced"][number];
 
 /**
- * The dependencies of a merge. If `erasedOwner` is set, the merge leaves out all rows of that
- * owner.
+ * The dependencies of a merge, and the owner to be erased. If `erasedOwner` is set, the merge
+ * leaves out all rows of that owner.
  */
 export interface MergeTools extends SegmentTools {
   readonly seqs: SeqGenerator;
@@ -110,7 +110,7 @@ interface Merge {
 
 /** The state of the sources, captured before the first row is read. */
 interface CopiedRows {
-  /** The deletion vector of each current source; empty if the sources are history. */
+  /** The deletion vector of each source; empty if the sources are history segments. */
   readonly before: readonly DeletionVector[];
   readonly job: MergeJob;
 }
@@ -142,7 +142,7 @@ async function copiedFrom({ table, segments, tools, pending }: Merge): Promise<C
     const segmentId = manifest.nextSegmentId();
     return { segmentId, pendingPath: pending.adopt(segmentFileName(segmentId)) };
   };
-  // Replacements made after this are recorded in the replacement logs.
+  // The replacement logs record replacements made after these deletion vectors were copied.
   const before = isOfHistory ? [] : segments.map((each) => each.deletionsUpTo(Infinity));
   const replaced: Replaced[] = [];
   for (const deletions of before) replaced.push(await replacedRowsOf(deletions, pending));
@@ -168,8 +168,8 @@ async function copiedFrom({ table, segments, tools, pending }: Merge): Promise<C
 }
 
 /**
- * Replaces the sources with the merged segments. Flushes cannot change the list of segments while
- * this runs.
+ * Replaces the source segments with the merged segments. Flushes cannot change the list of
+ * segments in the meantime.
  */
 async function publish(
   { table, segments, tools, pending }: Merge,
@@ -186,8 +186,8 @@ async function publish(
     });
     await pending.finished(steps);
   }
-  // This includes replacements that flushes have written since, because the log no longer replays
-  // them.
+  // The replacements include those that flushes have written since, because the log no longer
+  // replays them.
   await pending.finished(bringOver(segments, newRows, deletions));
   if (tools.isCancelled()) return undefined;
   const { flushedSeq } = table.progress;
@@ -199,7 +199,8 @@ async function publish(
   if (past !== undefined) added.push(pending.entryOf(job.past?.segmentId ?? 0, past));
   if (tools.isCancelled()) return undefined;
   if (added.length > 0) await pending.moveIntoPlace(table.allSegments);
-  // Applying most replacements beforehand spares this tick from applying a large commit.
+  // Most replacements are applied before the publishing tick, which thus need not apply a large
+  // commit.
   await pending.finished(bringOver(segments, newRows, deletions));
   if (tools.isCancelled()) return undefined;
   assert(table.progress.flushedSeq === flushedSeq, "merge: a flush was published during the merge");
@@ -241,8 +242,9 @@ async function replacedRowsOf(
 }
 
 /**
- * Applies replacements and rollbacks made since the deletion vectors were copied or since the
- * previous call. After the tick of the last step, nothing is left to apply.
+ * Applies to merged segments the replacements and rollbacks made since the deletion vectors of the
+ * sources were copied or since the previous call. After the tick of the last step, nothing is left
+ * to apply.
  */
 function* bringOver(
   segments: readonly OpenSegment[],
@@ -299,7 +301,7 @@ function replaceSegments(
   for (const segment of sources) segment.drop();
 }
 
-/** Runs the merge job. A segment that it finds damaged is quarantined. */
+/** Runs the merge job. If the job finds a segment damaged, the segment is quarantined. */
 async function written(
   segments: readonly OpenSegment[],
   tools: SegmentTools,

@@ -31,7 +31,7 @@ import type { TableIndex } from "../table/table_index.ts";
 import { isFull } from "./background.ts";
 import type { SegmentWork } from "./segment_work.ts";
 
-/** The parts of the store used by flushes and merges. */
+/** The parts of the store that flushes and merges use. */
 export interface SegmentTools {
   readonly disk: Disk;
   readonly paths: DataPaths;
@@ -72,7 +72,10 @@ export class PendingSegments {
     this.pause = pauser(tools.clock);
   }
 
-  /** Returns the outputs for the secondary indexes of a new segment, and adopts their files. */
+  /**
+   * Returns the outputs for the secondary indexes of a new segment, and tracks their files as
+   * pending.
+   */
   indexOutputs(segmentId: number, indexes: readonly TableIndex[]): IndexOutput[] {
     return indexes.map(({ order: { columns }, stored: { indexId } }) => ({
       indexId,
@@ -179,8 +182,8 @@ export class PendingSegments {
       if (known.has(directory)) continue;
       above.push(...directoriesAbove(directory, segmentRoot(paths, home).segments));
     }
-    // Existing directories are synced as well, because an earlier attempt may have failed before
-    // their names were durable.
+    // Existing directories are synced as well: an earlier attempt may have created them and then
+    // failed before their names were durable.
     await this.#syncDirectories(above);
     if (this.#tools.isCancelled()) return;
     for (const { pendingPath, path } of this.#pending) disk.rename(pendingPath, path);
@@ -195,7 +198,7 @@ export class PendingSegments {
   }
 
   /**
-   * Publishes the files, or a change to the manifest that lists no files.
+   * Publishes the pending files, or a change to the manifest that lists no files.
    * @throws {DatabaseError} Any error of the manifest.
    */
   publish(change: ManifestChange): void {
@@ -219,7 +222,7 @@ export class PendingSegments {
   }
 
   /**
-   * Returns the path for a new segment file that other code writes, and adopts the file as
+   * Returns the path for a new segment file that other code writes, and tracks the file as
    * pending.
    */
   adopt(name: string): string {
@@ -228,8 +231,8 @@ export class PendingSegments {
 
   #adopt(name: string, home: SegmentHome | undefined): string {
     const { paths } = this.#tools;
-    // The tmp directory belongs to the storage where the file ends up, so the move stays within
-    // one file system.
+    // The tmp directory is in the storage where the file ends up, so the move stays within one
+    // file system.
     const pendingPath = `${segmentRoot(paths, home).tmp}/${name}`;
     const directory = segmentDirectory(paths, { tableId: this.#table.tableId, home });
     this.#pending.push({ pendingPath, path: `${directory}/${name}`, home });
@@ -237,7 +240,7 @@ export class PendingSegments {
   }
 
   /**
-   * Stops tracking an adopted file and removes it, because it is not needed or was never written.
+   * Stops tracking a pending file and removes it, because it is not needed or was never written.
    */
   forget(pendingPath: string): void {
     const at = this.#pending.findIndex((each) => each.pendingPath === pendingPath);
@@ -245,7 +248,7 @@ export class PendingSegments {
     this.#tools.files.removeFile(pendingPath);
   }
 
-  /** Makes an adopted file durable. @throws {DiskError} */
+  /** Makes a pending file durable. @throws {DiskError} */
   async sync(pendingPath: string): Promise<void> {
     const file = this.#tools.disk.open(pendingPath, {});
     try {

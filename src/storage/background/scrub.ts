@@ -49,7 +49,9 @@ export interface ScrubberOptions {
 
 export class Scrubber {
   readonly #options: ScrubberOptions;
-  /** The last hour whose due segments have been read, counted from the clock's epoch. */
+  /**
+   * The last hour whose due segments have been read, as a number of hours since the clock's epoch.
+   */
   #hour: number;
   #scrubbing: Promise<void> | undefined;
   #isClosing = false;
@@ -96,7 +98,7 @@ export class Scrubber {
         },
       );
     } catch (error) {
-      // Safe: no damage was found, and the segments will be due again later.
+      // Ignoring the error is safe: no damage was found, and the segments will be due again later.
       if (!isExpected(error)) throw error;
       log.warn("cannot check all segments for damage", { error: error.message });
     }
@@ -118,8 +120,8 @@ export class Scrubber {
       try {
         if (isThere && !(await this.#isSound(segment, isStopped))) damagedCount += 1;
       } catch (error) {
-        // A segment that cannot be opened must not prevent others due in the same hour from being
-        // read.
+        // A segment that cannot be opened must not prevent the reading of other segments due in
+        // the same hour.
         if (!(error instanceof DiskError)) throw error;
         failures.push(error);
       }
@@ -144,8 +146,8 @@ export class Scrubber {
         throw new DatabaseError("CANCELLED", "Cannot continue the job: it was stopped");
       await takeTurn();
     };
-    // Holds the files in place. Otherwise a flush could write a new deletion vector and remove
-    // this one.
+    // Keeps the segment's files in place. Otherwise a flush could write a new deletion vector and
+    // remove the one being checked.
     const release = files.hold();
     try {
       await requireSoundSegment(disk, paths, { entry, pause });

@@ -11,16 +11,18 @@ import { readable } from "../directory/readable.ts";
 import { type CheckListener, damageFinding, noteFinding } from "./findings.ts";
 import { type ListedBlob, namedFiles } from "./named_files.ts";
 
-/** The number of bytes read at once. */
+/** The number of bytes of a file that are read at once. */
 const PIECE_BYTES: number = 1 << 20;
 
 export interface BlobCheckOptions {
   readonly disk: Disk;
   readonly paths: DataPaths;
   readonly blobs: readonly ListedBlob[];
-  /** Segments in the manifest, which are searched for rows that refer to a missing file. */
+  /**
+   * The segments in the manifest, in which the check looks for rows that refer to a missing file.
+   */
   readonly segments: readonly SegmentEntry[];
-  /** The first log file to search for rows that refer to a missing file. */
+  /** The first log file in which the check looks for rows that refer to a missing file. */
   readonly firstLogFile: number | undefined;
 }
 

@@ -5,10 +5,10 @@
  *     Each version is in one segment.
  *     A version in history was replaced at or below the flushed seq by a version that names it, or
  *     it is a tombstone, which may name itself.
- *     A version that another one names as its predecessor is recorded as replaced by that one.
- *     A version that another one names exists if it is above the low watermark of its owner.
+ *     A version that another version names as its predecessor is recorded as replaced by it.
+ *     A version that another version names exists if it is above the low watermark of its owner.
  *
- * The last two rules apply only if every segment can be read, and the last one only if nothing
+ * The last two rules apply only if every segment can be read, and the last rule only if nothing
  * expires. Owners whose rows are being erased are excluded.
  */
 import { assert, defined } from "../../base/assert.ts";
@@ -147,8 +147,8 @@ class HistoryCheck {
   }
 
   /**
-   * Whether a version may have been discarded. Discarding a version raises the low watermark to at
-   * least its seq.
+   * Whether a version may have been discarded, judged by its owner's low watermark. Discarding a
+   * version raises the watermark to at least its seq.
    */
   #mayBeGone(owner: number, seq: number): boolean {
     return this.#mayExpire || seq <= this.#lowWatermark.of(owner);
@@ -168,8 +168,8 @@ class CheckedPlace {
   readonly #reader: SegmentReader;
   readonly #deletions: DeletionVector;
   /**
-   * The owner of the previous lookup, and that owner's rows. The next version usually follows
-   * directly.
+   * The owner of the previous lookup, and that owner's rows. They are kept because the next lookup
+   * usually concerns the same owner's next version.
    */
   #owner = -1;
   #rows: RowSpan | undefined;

@@ -1,7 +1,7 @@
 /**
- * Checks that the files of secondary indexes match the rows of their segments, and rebuilds those
- * that do not. An index contains only data derived from its segment, so no row is lost with an
- * index.
+ * Checks that the files of secondary indexes match the rows of their segments, and rebuilds files
+ * that do not. An index contains only data derived from its segment, so losing an index loses no
+ * row.
  */
 import type { Disk } from "../../base/disk.ts";
 import { CorruptionError } from "../../base/errors.ts";
@@ -26,11 +26,12 @@ import { termPart } from "../table/term_builder.ts";
 import { type CheckListener, damageFinding } from "./findings.ts";
 
 /**
- * The size in bytes of the cache for unpacked parts of a segment while its indexes are compared.
+ * The size in bytes of the cache that holds decompressed parts of a segment while its indexes are
+ * compared.
  */
 const CACHE_BYTES_MAX: number = 1 << 24;
 
-/** An index file that is missing, damaged or wrong. */
+/** An index file that is missing, damaged, or inconsistent with the rows of its segment. */
 export interface DamagedIndex {
   readonly entry: SegmentEntry;
   readonly outline: IndexOutline;
@@ -127,7 +128,10 @@ interface IndexedRows extends DamagedIndex {
   readonly reader: SegmentReader;
 }
 
-/** How index files of one of the two kinds are opened and compared with the rows. */
+/**
+ * The functions that open index files of one kind, sorted or inverted, and compare them with the
+ * rows.
+ */
 interface IndexComparison<Entries> extends IndexedRows {
   readonly open: IndexOpener<Entries>;
   /** Describes the first difference between the file and the rows; undefined if there is none. */

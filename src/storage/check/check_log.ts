@@ -71,7 +71,7 @@ export function checkLog(options: LogCheckOptions, listener: CheckListener): Log
       if (undoneSeqs?.has(frame.catalogSeq) !== true) {
         catalogFault ??= aheadOf(frame, lastSeq, catalogSeq);
       }
-      // Only checks the body: decoding throws if it is invalid.
+      // The result is ignored: decoding throws if the body of the frame is invalid.
       decodeWrites(frame);
     }
   };
@@ -161,7 +161,7 @@ function* framesIn(
   try {
     bytes = readable(path, () => disk.readFile(path));
   } catch (error) {
-    // Safe: an unreadable file has no frames to count.
+    // Ignoring the damage is safe: an unreadable log file has no frames to count.
     if (error instanceof CorruptionError) return;
     throw error;
   }

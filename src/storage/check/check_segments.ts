@@ -18,12 +18,14 @@ import { openListedSegment, readListedDeletions } from "../table/listed_files.ts
 import { historyFaults } from "./check_history.ts";
 import { type CheckListener, damageFinding, noteFinding } from "./findings.ts";
 
-/** The size in bytes of the cache for unpacked parts of a segment while it is checked. */
+/**
+ * The size in bytes of the cache that holds decompressed parts of a segment while it is checked.
+ */
 const CACHE_BYTES_MAX: number = 1 << 20;
 
 /**
- * The size in bytes of the cache for a table's unpacked segments while their versions are
- * compared.
+ * The size in bytes of the cache that holds decompressed parts of a table's segments while their
+ * versions are compared.
  */
 const HISTORY_CACHE_BYTES_MAX: number = 1 << 25;
 
@@ -185,7 +187,8 @@ function faultOf(check: () => void): CorruptionError | undefined {
  * @throws {CorruptionError}
  */
 function* checkSteps(disk: Disk, path: string, entry: SegmentEntry): Generator<number> {
-  // These bytes are read only once, so a separate cache keeps them from evicting shared entries.
+  // The segment is read only once. A separate cache keeps its chunks from evicting entries of the
+  // shared cache.
   const cache = new ChunkCache(CACHE_BYTES_MAX);
   const reader = openListedSegment(disk, path, { entry, cache });
   try {

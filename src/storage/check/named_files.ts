@@ -102,7 +102,7 @@ function isVisited(
     }
     return true;
   } catch (error) {
-    // Safe: the damage is reported as a separate finding.
+    // Ignoring the damage is safe: it is reported as a separate finding.
     if (isDamage(error)) return false;
     throw error;
   }

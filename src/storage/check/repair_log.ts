@@ -1,7 +1,7 @@
 /**
  * Truncates a damaged log at the damage, so that a server can start with the commits before it.
  *
- *     1 copy the part that will be truncated from the last file to lost+found/
+ *     1 copy the part of the last file that will be cut off to lost+found/
  *     2 durably raise wal/HWM to the highest seq that can ever have been issued
  *     3 move the later files to lost+found/
  *     4 fill the rest of the last file with zeros
@@ -30,12 +30,12 @@ import { rewriteNumberFile } from "../local_wal/high_water.ts";
 import { logFileNumbers } from "../local_wal/reader.ts";
 import { type LogCheck, type LostFrames, lostFrames } from "./check_log.ts";
 
-/** The number of zero bytes written at a time. */
+/** The number of zero bytes written to the log at a time. */
 const PIECE_BYTES: number = 1 << 20;
 
 /**
- * The minimum size in bytes of the file in which the log continues. The writer begins another file
- * once this one is full.
+ * The minimum size in bytes of the new file in which a repaired log continues. The log writer
+ * begins another file once this file is full.
  */
 const NEW_FILE_BYTES_MIN = 65536;
 
@@ -43,11 +43,11 @@ const NEW_FILE_BYTES_MIN = 65536;
 export interface LogCut {
   /** The file to be truncated; undefined if no part of the log can be kept. */
   readonly lastFile: number | undefined;
-  /** The offset within that file at which the log ends. */
+  /** The offset within the truncated file at which the log ends. */
   readonly offset: number;
   /** The last seq that remains in the log. */
   readonly lastSeq: number;
-  /** All commits up to this seq were acknowledged. */
+  /** The seq up to which all commits were acknowledged. */
   readonly acknowledgedSeq: number;
   /** The number of the file in which the log continues. */
   readonly nextFile: number;

@@ -6,8 +6,8 @@
  * A segment with a damaged deletion vector is treated the same way. Otherwise its replaced and
  * deleted rows would reappear.
  *
- * If a table can tolerate losing rows, as an event log can, the entry is removed from the manifest
- * instead.
+ * If a table can tolerate losing rows, as an event log can, the segment's entry is removed from
+ * the manifest instead.
  */
 import type { Disk } from "../../base/disk.ts";
 import type { Manifest, SegmentEntry } from "../contract/manifest.ts";

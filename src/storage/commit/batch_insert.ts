@@ -46,8 +46,8 @@ export function pushBatch(
   }
   for (let row = 0; row < rowCount; row += 1) {
     const key = isKeyed ? keyOfColumns(columns, row, keyPositions) : "";
-    // The comparison with `partition.highestKey` covers earlier rows of this batch, which have
-    // raised it.
+    // The comparison with `partition.highestKey` covers earlier rows of this batch, because each
+    // of them has raised that key.
     const isNew = typeof key === "number" && key > highestKey && key > partition.highestKey;
     const mayBeThere = isKeyed && !isNew;
     const found = mayBeThere
@@ -89,7 +89,7 @@ export function ascendingKeys(
   let last = highestKey;
   for (let row = 0; row < length; row += 1) {
     const key = keys[row] ?? 0;
-    // Negated so that NaN is rejected as well.
+    // The condition is negated so that it rejects NaN as well.
     if (!(key > last)) return undefined;
     last = key;
   }

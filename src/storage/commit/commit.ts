@@ -44,7 +44,9 @@ export interface CommitterOptions {
   readonly catalogSeq: number;
 }
 
-/** Notifies the store of commits, after which it can schedule other work. */
+/**
+ * Notifies the store of changes by commits, so that the store can schedule work such as flushes.
+ */
 export interface CommitterEvents {
   /** Called when a commit has added rows to a table's active memtable. */
   onAppended(table: StoredTable): void;
@@ -178,8 +180,8 @@ export class Committer {
       if (!isSettled) throw this.groups.failureOf(commit.lastSeq);
       return commit;
     } catch (error) {
-      // Otherwise the rows of later commits would appear to have been written under these
-      // definitions.
+      // Restores the previous seq. Otherwise the rows of later commits would appear to have been
+      // written under definitions that never took effect.
       this.catalogSeq = before;
       throw error;
     }
@@ -306,7 +308,8 @@ export class Committer {
         if (isKeyed) partition.setRow(key, at);
         if (pushed === 0) {
           writeFirst = seq;
-          // The commit's own rows never conflict with its snapshot.
+          // The first seq of the commit marks its own rows, which never conflict with its
+          // snapshot.
           if (conflict.firstSeq === SEQ_ZERO) conflict.firstSeq = seq;
         }
         pushed += 1;
@@ -377,7 +380,7 @@ export class Committer {
     );
   }
 
-  /** Adds the rows of a commit to the group that it becomes durable with. */
+  /** Adds the rows of a commit to the group of commits that become durable together. */
   #enlist(group: CommitGroup, touch: Touch, lastSeq: Seq): void {
     const { memtable, rowCount, liveDelta } = touch;
     memtable.setCommitSeq(rowCount, lastSeq);
@@ -407,6 +410,6 @@ function seqsOf(touches: readonly Touch[]): Float64Array {
     seqs.set(memtable.seqs.subarray(rowCount, memtable.rowCount), at);
     at += memtable.rowCount - rowCount;
   }
-  // Seqs ascend within a table, but those of several tables may interleave.
+  // Seqs ascend within a table, but the seqs of several tables may interleave.
   return touches.length === 1 ? seqs : seqs.toSorted();
 }

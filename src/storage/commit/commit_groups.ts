@@ -97,8 +97,8 @@ export class CommitGroups implements CommitLogEvents {
   }
 
   /**
-   * Records an applied commit that ends at `lastSeq`. Returns its group, which is either the
-   * newest one or a new one.
+   * Records an applied commit that ends at `lastSeq`. Returns the commit's group, which may be a
+   * new group.
    */
   applied(groupNumber: number, lastSeq: Seq): CommitGroup {
     const group = this.#groupOf(groupNumber);
@@ -156,7 +156,8 @@ export class CommitGroups implements CommitLogEvents {
   }
 
   onTakenBack(groupNumber: number, cause: unknown): void {
-    // If the catalog refused a commit's definitions, the log is not out of space.
+    // A DatabaseError means that the catalog refused a commit's definitions, not that the log is
+    // out of space.
     const error = cause instanceof DatabaseError ? cause : this.#options.space.noteRefused(cause);
     const failed = this.#groups.filter(({ number }) => number >= groupNumber);
     this.#groups = this.#groups.filter(({ number }) => number < groupNumber);

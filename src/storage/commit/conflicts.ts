@@ -77,7 +77,7 @@ export function duplicateKey(table: StoredTable, row: Row): DatabaseError {
 }
 
 /**
- * Returns the error for a large commit that was overtaken by a conflicting one while it was being
+ * Returns the error for a large commit that conflicts with another commit made while it was being
  * prepared.
  */
 export function changedMeanwhile(tableName: string): DatabaseError {

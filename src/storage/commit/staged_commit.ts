@@ -3,16 +3,16 @@
  *
  *     add, add, add …    look up the keys, or the versions with known seqs; put the rows into a
  *                        separate memtable and into log frames
- *        └──► settle     repeat until all other commits since then have been examined
+ *        └──► settle     repeat until all commits by others since these lookups are examined
  *               └──► commit, in the same tick: seqs, replaced versions, memtable, frames
  *
- * - Before `commit`, none of its rows are visible or in the log. A caller abandons a staged commit
- *   by dropping its reference to it.
+ * - Before `commit`, no staged row is visible or in the log. A caller abandons a staged commit by
+ *   dropping its reference to it.
  * - Nothing is locked. `settle` detects changes that other commits have made to a key since its
  *   lookup. It examines memtables and, if a flush came in between, looks the keys up again. It
  *   also finds versions that a flush or a merge has moved.
  *
- * During preparation, the seqs of the commit's rows are not yet known: see `staged_table.ts`.
+ * During preparation, the seqs of the staged rows are not yet known: see `staged_table.ts`.
  */
 import { assert } from "../../base/assert.ts";
 import { inDoubt } from "../../base/bugs.ts";
@@ -40,8 +40,8 @@ import {
 import { newerInMemtables, newerInSegment, StagedTable } from "./staged_table.ts";
 
 /**
- * The row count from which a garbage collection is worthwhile: it frees the arrays that larger
- * ones have replaced.
+ * The row count from which a garbage collection is worthwhile: it frees arrays that have been
+ * replaced by larger arrays.
  */
 const OUTGROWN_ROWS_MIN = 131_072;
 
@@ -72,7 +72,10 @@ export class LocalStagedCommit implements StagedCommit {
   /** Whether the commit only deletes rows. Such a commit is allowed on a full disk. */
   areDeletes = true;
   #rowCount = 0;
-  /** The row count at which outgrown arrays take up about as much memory as the arrays in use. */
+  /**
+   * The row count at which arrays that have been replaced by larger arrays take up about as much
+   * memory as the arrays in use.
+   */
   #collectedAt = OUTGROWN_ROWS_MIN;
   /** The search for conflicts; undefined until `settle` starts it. */
   #search: Generator<void, void> | undefined;
@@ -153,7 +156,7 @@ export class LocalStagedCommit implements StagedCommit {
     const first = memtable.rowCount;
     const isNew = operation === "insert" && this.#pushNewKeys(staged, owner, batch);
     // The key of an expired row may have been inserted again. A new row then does not replace the
-    // expired one.
+    // expired row.
     const isKnown = replacedSeqs !== undefined && table.definition.ttlMs === undefined;
     if (isKnown) this.#replaceBatch(staged, write, replacedSeqs, batch);
     else if (!isNew) this.#pushBatch(staged, write, batch);
@@ -162,8 +165,8 @@ export class LocalStagedCommit implements StagedCommit {
   }
 
   /**
-   * Adds a batch whose rows have no keys, or keys above all existing ones. Returns false for any
-   * other batch.
+   * Adds a batch whose rows have no keys, or keys above all existing keys. Returns false, without
+   * adding any row, for any other batch.
    */
   #pushNewKeys({ memtable, table }: StagedTable, owner: number, batch: Batch): boolean {
     const { keyPositions } = table;
@@ -295,8 +298,9 @@ export class LocalStagedCommit implements StagedCommit {
   }
 
   /**
-   * Refuses the commit if there has been a rollback since it began. Positions of rolled-back rows
-   * are reused, so the positions recorded by this commit may refer to the wrong rows.
+   * Refuses the commit if there has been a rollback since the commit began. Positions of
+   * rolled-back rows are reused, so the positions recorded by this commit may refer to the wrong
+   * rows.
    *
    * @throws {DatabaseError} SERIALIZATION_FAILURE
    */
@@ -312,7 +316,7 @@ export class LocalStagedCommit implements StagedCommit {
       staged = new StagedTable(this.#ground.table(tableId), fromSeq);
       this.#staged.set(tableId, staged);
     }
-    // Rows may be looked up only under the table definition that they were created for.
+    // Rows may be looked up only under the table definition for which they were created.
     requireUnaltered(staged);
     return staged;
   }
@@ -332,8 +336,8 @@ export class LocalStagedCommit implements StagedCommit {
   }
 
   /**
-   * Searches both memtables and segments, since versions may have moved from one to the other in
-   * the meantime.
+   * Searches both memtables and segments, since versions may have moved from memtables to segments
+   * in the meantime.
    */
   *#newerVersions(staged: StagedTable): Generator<void, void> {
     const { table } = staged;

@@ -23,9 +23,9 @@ import { changedMeanwhile } from "./conflicts.ts";
 import { duplicateIn, overlapIn, type TakenKey, takenIn } from "./unique_keys.ts";
 
 /**
- * Up to this many rows are copied to the active memtable in the commit's tick, unless that
- * memtable is empty. More rows keep their own memtable, which is large enough to become a segment
- * by itself.
+ * The maximum number of staged rows that the commit's tick copies to the active memtable, unless
+ * that memtable is empty. A larger number of rows keeps its own memtable, which is large enough to
+ * become a segment by itself.
  */
 const ADDED_ROWS_MAX: number = ROW_GROUP_ROWS_MAX / 2;
 
@@ -65,19 +65,20 @@ export class StagedTable {
   liveDelta = 0;
   /** Finds the versions that the staged rows replace. */
   readonly follower: VersionFollower;
-  /** Other commits' versions have been examined up to this seq. */
+  /** The seq up to which the versions written by other commits have been examined. */
   checkedSeq: number;
   readonly #places: ReplacedPlace[] = [];
   /** The unique keys that belonged to other rows when they were last examined. */
   #heldKeys: HeldKey[] = [];
   /**
-   * For each row, one more than the index in `#places` of the place where the replaced version is;
-   * 0 if the row replaces no version.
+   * For each staged row, the index in `#places` of the memtable or segment that contains the
+   * replaced version, plus 1; 0 if the row replaces no version.
    */
   #placeNumbers: Uint32Array = new Uint32Array(BATCH_ROWS_MAX);
   readonly #placeGrowth = newGrowth<Uint32Array>((capacity) => new Uint32Array(capacity));
   /**
-   * The index in `#places` of the last row's place, which is usually the next row's place as well.
+   * The index in `#places` that was recorded for the previous row. It usually holds for the next
+   * row as well.
    */
   #lastPlace = -1;
 
@@ -194,7 +195,10 @@ export class StagedTable {
     return this.table.active.rowCount === 0 || rowCount > ADDED_ROWS_MAX || bytes > ADDED_BYTES_MAX;
   }
 
-  /** Returns the numbers of the places that no longer belong to the table. */
+  /**
+   * Returns the numbers of the memtables and segments with replaced versions that no longer belong
+   * to the table.
+   */
   lostPlaces(): Set<number> {
     const known = new Set<StagedPlace>([...this.table.segments, ...this.table.memtables()]);
     const lost = new Set<number>();
@@ -205,8 +209,8 @@ export class StagedTable {
   }
 
   /**
-   * For rows `from` to `to`, looks up the replaced versions again if they were in one of the
-   * `lost` places.
+   * For the staged rows `from` to `to`, looks up the replaced versions again if they were in one
+   * of the `lost` memtables or segments.
    */
   findAgain(lost: ReadonlySet<number>, from: number, to: number): void {
     const { owners, prevs } = this.memtable;
@@ -224,9 +228,9 @@ export class StagedTable {
     }
   }
 
-  /** Clears the places to which no row refers any longer. */
+  /** Clears the entries of memtables and segments to which no staged row refers any longer. */
   dropPlaces(lost: ReadonlySet<number>): void {
-    // Placeholders keep the numbers of the remaining places unchanged.
+    // Placeholders keep the numbers of the remaining entries unchanged.
     for (const number of lost) this.#places[number - 1] = NO_PLACE;
   }
 
@@ -241,9 +245,9 @@ export class StagedTable {
   }
 
   /**
-   * Checks that no other commit has replaced the versions that this one replaces.
+   * Checks that no other commit has replaced the versions that this commit replaces.
    *
-   * @throws {DatabaseError} SERIALIZATION_FAILURE if one has.
+   * @throws {DatabaseError} SERIALIZATION_FAILURE if another commit has.
    */
   requireUnreplaced(): void {
     for (const { place, replaced } of this.#places) {
@@ -347,7 +351,10 @@ function takesKey(
   });
 }
 
-/** The maximum number of rows to step over one by one; beyond it, a full search is as fast. */
+/**
+ * The maximum number of rows that a search skips one by one. Over a greater distance, a full
+ * search is as fast.
+ */
 const PASSED_MAX = 16;
 
 /**

@@ -19,7 +19,7 @@ import { shownKey } from "./conflicts.ts";
 export interface AddedRows {
   readonly memtable: Memtable;
   readonly firstRow: number;
-  /** Rows up to this seq have expired. */
+  /** The seq up to which rows have expired. */
   readonly expiredSeq: number;
   /** The transaction's snapshot; undefined outside a transaction. */
   readonly snapshotSeq: Seq | undefined;
@@ -96,7 +96,7 @@ function requireApart(
 /** A unique key that belongs to a different row. */
 export interface TakenKey {
   readonly values: Row;
-  /** Whether the row with the key is a new one, as opposed to a new version of an existing row. */
+  /** Whether the row with the key is a new row, as opposed to a new version of an existing row. */
   readonly isNew: boolean;
 }
 
@@ -112,8 +112,8 @@ export function duplicateIn(
 }
 
 /**
- * Returns the error for a key that another row already has, or a range that overlaps another
- * row's.
+ * Returns the error for a key that another row already has, or for a range that overlaps the range
+ * of another row.
  */
 export function takenIn(table: StoredTable, index: TableIndex, taken: TakenKey): DatabaseError {
   return (index.stored.isExclusion === true ? overlapIn : duplicateIn)(table, index, taken);

@@ -16,8 +16,8 @@ export interface ChangesOptions {
   readonly batchRows?: number;
   /**
    * If a version replaced a tombstone above this seq, `prevs` contains that tombstone's seq. If
-   * undefined, tombstones in history are not looked up: where one was followed by another
-   * insertion of its key, `prevs` contains 0.
+   * undefined, tombstones in history are not looked up, and `prevs` contains 0 for a version that
+   * was inserted after one.
    */
   readonly prevsAfter?: Seq;
 }
@@ -26,7 +26,7 @@ export interface ChangesOptions {
 export interface ChangeBatch {
   readonly rowCount: number;
   readonly seqs: Float64Array;
-  /** For each version, the last seq of the commit that it belongs to. */
+  /** For each version, the last seq of the commit that wrote it. */
   readonly commitSeqs: Float64Array;
   /**
    * For each version, the seq of the version that it replaced, or 0. Tombstones count as replaced

@@ -9,12 +9,12 @@ import type { Batch, Row } from "../../types/mod.ts";
 import type { StoredColumn } from "./table_definition.ts";
 import type { TableWrite } from "./writes.ts";
 
-/** Called when groups settle, but never between `begin` and `end`. */
+/** Events of the log when groups of commits settle. None occurs between `begin` and `end`. */
 export interface CommitLogEvents {
   /** Called when all commits up to and including this group may be acknowledged. */
   onSettled(groupNumber: number): void;
   /**
-   * Called when this group and all later ones have been rolled back completely, because the disk
+   * Called when this group and all later groups have been rolled back completely, because the disk
    * is full or a file could not be opened.
    */
   onTakenBack(groupNumber: number, cause: unknown): void;
@@ -54,10 +54,10 @@ export interface CommitLog {
   events: CommitLogEvents;
   /** A lower bound on the numbers of the log files that will receive commits not yet written. */
   readonly oldestUnwrittenFile: number;
-  /** The existing files, in ascending order of number. The last one is still being written. */
+  /** The existing files, in ascending order of number. The last file is still being written. */
   readonly files: readonly ListedLogFile[];
   readonly oldestFile: number;
-  /** The end of what has been written, durable or not, and the highest seq before it. */
+  /** The end of the written part of the log, durable or not, and the highest seq in it. */
   readonly written: { readonly fileNumber: number; readonly offset: number; readonly seq: number };
 
   begin(catalogSeq: number): void;
@@ -72,18 +72,18 @@ export interface CommitLog {
   addBatch(batch: Batch, seqs: Float64Array, prevs: Float64Array): void;
   abort(): void;
   /**
-   * Submits the commit to the log. Returns the number of the group that it becomes durable with.
+   * Submits the commit to the log. Returns the number of the group with which it becomes durable.
    */
   end(): number;
   /**
-   * If a large group is pending and no other group is ahead of it, starts writing it in this tick,
-   * which lets the disk work while the caller continues. Never calls an event handler.
+   * If a large group is pending and no other group is ahead of it, starts writing the group in
+   * this tick, so that the disk works while the caller continues. Never calls an event handler.
    */
   writeEarly(): void;
 
   /**
    * Begins a commit that is encoded over many ticks, before its seqs are known. No part of it is
-   * in the log until `append`.
+   * in the log until `append` is called.
    *
    * @param offsetOf Returns the offset of a row's seq from the first row's seq.
    */
@@ -95,8 +95,8 @@ export interface CommitLog {
   append(prepared: PreparedCommit, head: { catalogSeq: number; firstSeq: number }): number;
 
   /**
-   * Waits until no group is being written to disk, and starts none until the returned function is
-   * called. Commits may be submitted in the meantime.
+   * Waits until no group of commits is being written to disk, and prevents further writing until
+   * the returned function is called. Commits may be submitted in the meantime.
    */
   pause(): Promise<() => void>;
   /**
@@ -110,13 +110,14 @@ export interface CommitLog {
   writeNow(decide?: () => void): boolean;
 
   /**
-   * Resolves once everything up to a submitted seq is on disk, which may be after its group has
-   * settled. Rejects if the log has failed.
+   * Resolves once all commits up to a submitted seq are on disk, which may be after their groups
+   * have settled. Rejects if the log has failed.
    */
   synced(seq: number): Promise<void>;
 
   /**
-   * Allows the log to remove all files with lower numbers, because recovery no longer needs them.
+   * Allows the log to remove all files with numbers below the given one, because recovery no
+   * longer needs them.
    */
   release(belowFileNumber: number): void;
   /** Waits for pending writes and closes the files. */

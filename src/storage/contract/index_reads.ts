@@ -4,7 +4,7 @@
  * - A sorted index contains every row of its table, ordered by owner and then by the values of its
  *   columns, in ascending order with NULL last. A descending read goes backwards, so NULL comes
  *   first.
- * - An inverted index lists, for each term of `terms.ts`, the rows that contain it.
+ * - An inverted index lists, for each term (see `terms.ts`), the rows that contain the term.
  * - A row found through an index may be obsolete, so it is checked like any other row.
  */
 import type { Seq } from "../../base/seq.ts";
@@ -18,7 +18,7 @@ import type { TermQuery } from "./terms.ts";
  */
 export type IndexState = "building" | "checking" | "ready";
 
-/** A key part computed from columns. */
+/** A part of an index key that is computed from columns. */
 export interface StoredExpression {
   readonly columnId: number;
   /** The name of the key part, used in messages. */
@@ -31,7 +31,7 @@ export interface StoredExpression {
   readonly terms?: TermKind | undefined;
 }
 
-/** What the store needs to know about an index. */
+/** The properties of an index that the store needs to know. */
 export interface StoredIndex {
   /** The id of the index. It is never reused within the table. */
   readonly indexId: number;
@@ -116,8 +116,8 @@ export interface IndexLookupOptions {
   readonly upTo: Seq;
   readonly columnIds: readonly number[];
   /**
-   * How many row versions with the key may be visited. If there are more, `lookupIndex` returns
-   * undefined. If this is undefined, all of them are visited.
+   * The maximum number of row versions with the key that may be visited. If there are more
+   * versions, `lookupIndex` returns undefined. If the limit is undefined, all of them are visited.
    */
   readonly versionsMax?: number;
 }
@@ -127,7 +127,7 @@ export type RowChoice =
   | { readonly kind: "primary"; readonly keys: readonly Row[] }
   | { readonly kind: "keys"; readonly indexId: number; readonly spans: readonly IndexSpan[] }
   | { readonly kind: "terms"; readonly indexId: number; readonly query: TermQuery }
-  /** Selects the rows that match at least one of the choices. */
+  /** Selects the rows that at least one of the given choices selects. */
   | { readonly kind: "any"; readonly choices: readonly RowChoice[] };
 
 export type ChosenScanOptions = Omit<IndexScanOptions, "indexId" | "isDescending" | "spans"> & {
@@ -143,8 +143,8 @@ export interface IndexReads {
   scanIndex(tableId: number, options: IndexScanOptions): OrderedScan | undefined;
   /**
    * Reads each row that a choice selects once, in no defined order. An inverted index may yield
-   * rows that do not match, but never misses one that does. Returns undefined in the same cases as
-   * `scanIndex`.
+   * rows that do not match, but never misses a matching row. Returns undefined in the same cases
+   * as `scanIndex`.
    */
   scanChosen(tableId: number, options: ChosenScanOptions): CountedScan | undefined;
   /**

@@ -36,7 +36,7 @@ export type JobStatus = "queued" | "running" | "completed" | "failed" | "cancell
 
 const KINDS: Readonly<{
   [Kind in JobKind]: {
-    /** The prefix of the ids of this kind of job. */
+    /** The prefix of the ids of all jobs of a kind. */
     readonly letters: string;
     readonly isOfStore: Kind extends StoreJobKind ? true : false;
   };
@@ -87,7 +87,7 @@ export class Job {
   status: JobStatus = "queued";
   message: string | undefined;
   error: Error | undefined;
-  /** The completed share, from 0 to 1; undefined while unknown. */
+  /** The share of the work that is complete, from 0 to 1; undefined while unknown. */
   progress: number | undefined;
   startedAtMs: number | undefined;
   finishedAtMs: number | undefined;
@@ -131,7 +131,7 @@ export class Job {
     this.updatedAtMs = this.startedAtMs;
   }
 
-  /** Records progress. @param progress The completed share, from 0 to 1. */
+  /** Records progress. @param progress The share of the work that is complete, from 0 to 1. */
   advance(progress: number, message?: string): void {
     assert(!this.isEnded, "job list: progress reported for an ended job");
     this.progress = Math.min(1, Math.max(progress, this.progress ?? 0));
@@ -214,7 +214,7 @@ export class JobList {
     return begun;
   }
 
-  /** Removes an ended job from the list, even if it is not among the oldest. */
+  /** Removes an ended job from the list, even if it is not among the oldest jobs. */
   forget(job: Job): void {
     assert(this.#ended.delete(job), "job list: cannot remove a running job");
     this.#jobs.delete(job.jobId);

@@ -1,9 +1,9 @@
 /**
- * Represents primary keys as numbers and strings, so that two keys are equal exactly if `===` says
- * so.
+ * Represents primary keys as numbers and strings, so that two keys are equal exactly if they are
+ * equal under `===`.
  *
  * Nearly every key is a single number or a single string, which is used unchanged. The types of
- * the key columns are fixed, so a map never mixes representations of different types. The one
+ * the key columns are fixed, so a map never mixes representations of different types. The only
  * exception is whole numbers, which are numbers or bigints depending on their size. A bigint
  * becomes a string.
  */
@@ -21,7 +21,10 @@ import {
 
 export type Key = number | string;
 
-/** Stands for NULL. No stored text contains a lone surrogate, so this equals no other key. */
+/**
+ * Stands for NULL in a key. No stored text contains a lone surrogate, so this string equals no
+ * other key.
+ */
 const NULL_KEY = "\ud800";
 
 /** Returns the key of a row. `positions` are the indexes of the key columns within the row. */

@@ -31,7 +31,8 @@ export interface KeyExpression {
   /** The columns that the key expression reads. */
   readonly reads: readonly StoredColumn[];
   /**
-   * Set for a part of an inverted index. The expression then returns the value's terms, joined.
+   * Set for a part of an inverted index. The expression then returns the terms of the value,
+   * joined into one string.
    */
   readonly terms?: TermKind | undefined;
 }
@@ -54,8 +55,8 @@ export function termExpressionsOf(columns: readonly IndexColumn[]): readonly Key
 }
 
 /**
- * Returns the joined terms of each row, given the values computed for one part of an inverted
- * index.
+ * Returns the terms of each row, joined into one string, given the values computed for one part of
+ * an inverted index.
  */
 export function joinedTermsOf(vector: Vector): readonly (string | null)[] {
   if (vector.kind === "utf8") return textsOf(vector);
@@ -84,7 +85,10 @@ export function canComputeKeys(): boolean {
   return compile !== undefined;
 }
 
-/** Computes the values of an expression. Rows for which it fails get NULL. */
+/**
+ * Computes the values of an expression. The value for a row is NULL if the expression fails for
+ * the row.
+ */
 export function computedKeys(
   expression: KeyExpression,
   columns: readonly Vector[],
@@ -96,7 +100,8 @@ export function computedKeys(
   } catch (error) {
     if (!(error instanceof DatabaseError)) throw error;
   }
-  // The error does not tell which row failed, so each row is computed separately.
+  // The error does not tell which row failed, so the expression is computed again for each row
+  // separately.
   const values: Value[] = [];
   for (let row = 0; row < rowCount; row += 1) {
     values.push(
@@ -109,7 +114,10 @@ export function computedKeys(
   return vectorFromValues(expression.terms === undefined ? expression.type : TEXT, values);
 }
 
-/** Computes the value of an expression from the values that it reads; NULL if it fails. */
+/**
+ * Computes an expression for one row, given the values that the expression reads. Returns NULL if
+ * it fails.
+ */
 export function computedKey(expression: KeyExpression, row: Row): Value {
   const compute = computationOf(expression);
   const columns = expression.reads.map(({ type }, at) => {

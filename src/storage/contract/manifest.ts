@@ -25,7 +25,7 @@ export interface SegmentEntry {
    * version of the server listed it.
    */
   readonly deletionHash?: DeletionHash;
-  /** The secondary indexes that have a file next to the segment; undefined if there are none. */
+  /** The secondary indexes of which the segment has a file; undefined if there are none. */
   readonly indexIds?: readonly number[];
   readonly createdAtMs: number;
   readonly quarantined: boolean;
@@ -37,8 +37,8 @@ export interface SegmentEntry {
   /** The storage that contains the segment's files; undefined for the data directory. */
   readonly home?: SegmentHome;
   /**
-   * In a history segment, the range of the replacing seqs. Such a segment has no current version
-   * and no deletion vector. Undefined for other segments.
+   * For a history segment, the range of the seqs that replaced its versions. Such a segment has no
+   * current version and no deletion vector. Undefined for other segments.
    */
   readonly history?: HistoryBounds;
 }
@@ -61,7 +61,7 @@ export interface DeletionHash extends Hash64 {
   readonly generation: number;
 }
 
-/** Where the segments of a table are located within a storage. */
+/** The location of a table's segments: a storage, and a path in it. */
 export interface SegmentHome {
   readonly storageId: string;
   /** The absolute path of the storage that contains the segments. */
@@ -70,19 +70,19 @@ export interface SegmentHome {
   readonly directory: string;
 }
 
-/** What the manifest records about a table besides its segments. */
+/** The state that the manifest records for a table, besides its segments. */
 export interface TableState {
   readonly tableId: number;
-  /** Every version at or below this seq is in a segment, so recovery skips it in the log. */
+  /** The seq up to which every version is in a segment, so that recovery skips it in the log. */
   readonly flushedSeq: Seq;
   /**
-   * Every change above this seq can be replayed, except for changes by the owners in
+   * The seq above which every change can be replayed, except for changes by the owners in
    * `ownerLowWaters`.
    */
   readonly lowWaterSeq: Seq;
   /**
-   * The owners for whom more history was discarded, each with a low watermark; undefined if there
-   * are none.
+   * The owners whose history was discarded beyond `lowWaterSeq`, each with a low watermark;
+   * undefined if there are none.
    */
   readonly ownerLowWaters?: readonly (readonly [number, number])[];
   /** When the table was last flushed; 0 for never. */
@@ -100,7 +100,8 @@ export interface ManifestState {
 export interface ManifestChange {
   readonly addSegments?: readonly SegmentEntry[];
   /**
-   * Replaces the entries that have the same ids, for example to list a new deletion generation.
+   * Entries that replace the existing entries with the same ids, for example to list a new
+   * deletion generation.
    */
   readonly changeSegments?: readonly SegmentEntry[];
   readonly removeSegmentIds?: readonly number[];

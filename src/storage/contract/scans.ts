@@ -20,8 +20,8 @@ export interface ColumnSpan {
 }
 
 /**
- * Ranges of a column that include the values of all requested rows. With them, a scan can find the
- * rows through a sorted order.
+ * Ranges of a column's values that cover all requested rows. With them, a scan can find the rows
+ * through a sorted order.
  */
 export interface KeySpans {
   readonly columnId: number;
@@ -41,9 +41,9 @@ export interface ScanOptions {
   readonly seqMax?: Seq;
   /** The columns of each batch, in order. May include SEQ_COLUMN_ID and DELETED_COLUMN_ID. */
   readonly columnIds: readonly number[];
-  /** A row group may be skipped if none of its rows lies within all of these bounds. */
+  /** Bounds on columns. A row group may be skipped if none of its rows lies within all of them. */
   readonly ranges?: readonly ColumnRange[];
-  /** Rows outside these spans may be omitted. */
+  /** Ranges of a column's values. Rows outside them may be omitted. */
   readonly keySpans?: KeySpans;
   /**
    * Whether to include, for each key without a live row, its newest tombstone. Defaults to false.
@@ -60,8 +60,8 @@ export interface ScanOptions {
    */
   readonly reusesMemory?: boolean;
   /**
-   * With `reusesMemory`, whether numbers are decoded only on first access. This pays off if the
-   * caller discards rows first. Defaults to false.
+   * With `reusesMemory`, whether numbers are decoded only on first access. This saves time if the
+   * caller discards rows before it reads their numbers. Defaults to false.
    */
   readonly defersNumbers?: boolean;
   /**
@@ -70,8 +70,8 @@ export interface ScanOptions {
    */
   readonly mayBeEmpty?: boolean;
   /**
-   * Decides which row groups of a divided scan this reader takes. By default, it takes all of
-   * them.
+   * Decides which row groups this scan reads when several readers divide a scan. By default, it
+   * reads all of them.
    */
   readonly share?: ScanShare | undefined;
 }

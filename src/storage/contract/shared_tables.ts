@@ -2,8 +2,8 @@
  * Describes tables as a reader in another thread receives them: plain data, mostly in shared
  * memory.
  *
- * - A share is valid for one bound on `_seq`. The state at or below that bound never changes, so
- *   the reader needs no lock.
+ * - The description of a table, its share, is valid for one bound on `_seq`. The state at or below
+ *   that bound never changes, so the reader needs no lock.
  * - Pages of deletion vectors and values outside shared memory are not sent again to a reader that
  *   already has them.
  */
@@ -14,12 +14,12 @@ import type { TableDefinition } from "./table_definition.ts";
 
 export interface SharedTable {
   readonly definition: TableDefinition;
-  /** Row versions at or below this seq have expired; 0 if the table has no TTL. */
+  /** The seq up to which row versions have expired; 0 if the table has no TTL. */
   readonly expiredSeq: number;
   readonly segments: readonly SharedSegment[];
   /**
-   * The history segments with rows within the bounds. If the reader needs tombstones, all history
-   * segments.
+   * The history segments with rows within the statement's bounds or, if the reader needs
+   * tombstones, all history segments.
    */
   readonly history: readonly SharedSegment[];
   /** The memtables shared with readers, oldest first. */
@@ -30,8 +30,8 @@ export interface SharedSegment {
   readonly entry: SegmentEntry;
   readonly path: string;
   /**
-   * The pages of the segment's deletion vector that have changed since the last share. Empty for
-   * history.
+   * The pages of the segment's deletion vector that have changed since the last share. A history
+   * segment has none.
    */
   readonly pages: readonly SharedPage[];
 }
@@ -47,7 +47,10 @@ export interface SharedPage {
    */
   readonly rows: readonly number[];
   readonly seqs: readonly number[];
-  /** The number of replaced rows. `highest` is an upper bound on the seqs that replaced them. */
+  /**
+   * The number of replaced rows in the page. `highest` is an upper bound on the seqs that replaced
+   * them.
+   */
   readonly count: number;
   readonly highest: number;
 }
@@ -56,8 +59,8 @@ export interface SharedMemtable {
   /** The id by which this reader knows the memtable. */
   readonly id: number;
   /**
-   * The number of rows to read. It includes all rows at or below the bound, and never falls below
-   * the number that the reader already has.
+   * The number of the memtable's rows to read. It includes all rows at or below the bound on
+   * `_seq`, and never falls below the number that the reader already has.
    */
   readonly rowCount: number;
   readonly hiddenCount: number;
@@ -73,7 +76,9 @@ export interface SharedMemtable {
 export interface SharedColumn {
   readonly columnId: number;
   readonly type: DataType;
-  /** The values of the rows from `from` onwards. For a column in shared memory, `from` is 0. */
+  /**
+   * The values of the rows from row `from` onwards. For a column in shared memory, `from` is 0.
+   */
   readonly vector: Vector;
   readonly from: number;
 }
@@ -93,14 +98,14 @@ export interface ShareBounds {
   readonly upTo: Seq;
   /** Earlier seqs at which the statement reads tables as well. */
   readonly pastSeqs: readonly Seq[];
-  /** Whether the statement may read deleted rows as well. */
+  /** Whether the statement may read deleted rows as well as live rows. */
   readonly withTombstones: boolean;
 }
 
 /** Tables shared with one reader. A share pins its tables' files until it is released. */
 export interface TableShares {
   readonly tables: readonly SharedTable[];
-  /** Records damage that the reader has found in one of the segments. */
+  /** Records damage that the reader has found in one of the segments of the shared tables. */
   noteDamage(error: unknown): void;
   release(): void;
 }
