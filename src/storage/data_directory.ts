@@ -81,7 +81,7 @@ export function openDataDirectory(disk: Disk, root: string): DataDirectory {
   return { paths, release: unlock };
 }
 
-/** Returns the end of an error message. It names the process that holds a directory's lock. */
+/** Returns the end of an error message, which names the process that holds a directory's lock. */
 export function inUse(disk: Disk, paths: DataPaths): string {
   const processId = holderOf(disk, paths);
   const who = processId === undefined ? "" : ` (pid ${processId})`;
@@ -100,7 +100,7 @@ function holderOf(disk: Disk, { lock }: DataPaths): string | undefined {
     const text = Buffer.from(disk.readFile(lock)).toString("latin1");
     return /^([1-9]\d{0,9})\n$/.exec(text)?.[1];
   } catch (error) {
-    // Safe: the caller already knows that the directory is in use.
+    // Ignoring the error is safe: the caller already knows that the directory is in use.
     if (error instanceof DiskError) return undefined;
     throw error;
   }
@@ -129,14 +129,14 @@ export function sweepSegments(
     log.warn("moved unlisted segment files to lost+found", { path, count });
   }
   for (const { name, isDirectory } of disk.list(paths.segments)) {
-    // Either the table has been dropped, or none of its rows have been flushed yet. In the latter
-    // case, the next flush recreates the directory.
+    // A directory without segments belongs to a dropped table, or to a table of which no row has
+    // been flushed. In the latter case, the next flush recreates the directory.
     if (isDirectory && !tableNames.has(name)) disk.removeDirectory(`${paths.segments}/${name}`);
   }
 }
 
 /**
- * Refuses a directory that has a format which this program cannot read.
+ * Refuses a directory with a format that this program cannot read.
  *
  * @throws {DatabaseError} STORAGE_UNAVAILABLE if the format is different or unknown.
  */

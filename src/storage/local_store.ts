@@ -112,7 +112,7 @@ export class LocalStore implements Store, HistoryStore {
   readonly storages: Storages;
   /** Shares tables with readers in other threads. */
   readonly sharing: LocalSharing;
-  /** Drops unpacked segment parts from the cache, and flushes large memtables early. */
+  /** Drops decompressed parts of segments from the cache, and flushes large memtables early. */
   readonly giveBackMemory = (): void => giveBackMemory(this.#flusher, this.givenBack);
   readonly givenBack: GivenBackCounts = { caches: 0, flushes: 0 };
   readonly #manifest: Manifest;
@@ -130,7 +130,7 @@ export class LocalStore implements Store, HistoryStore {
   readonly #space: SpaceGuard;
   readonly #segmentWork: SegmentWork;
   readonly #onLogRolled: () => void;
-  /** What the store opened itself and releases when it closes. */
+  /** The resources that the store opened itself, and releases when it closes. */
   #own: Disposable | undefined;
   #isOpen = true;
 
@@ -164,8 +164,8 @@ export class LocalStore implements Store, HistoryStore {
     const found = recover({ ...parts, paths, files: this.#files });
     const { tables, end, highWater, visibleSeq, lastSeq } = found;
     this.#tables = tables;
-    // This file is opened before the log creates its first file, because creating that makes every
-    // name in the directory durable.
+    // This file is opened before the log creates its first file, because creating the log file
+    // makes every name in the directory durable.
     const ids = openHighWater(disk, paths.ids);
     const commitLog = new LocalWal({
       disk,
@@ -417,7 +417,7 @@ export class LocalStore implements Store, HistoryStore {
     const table = this.#available(tableId);
     // Work begun before the owner was dropped must not add rows afterwards.
     this.#committer.retireOwner(owner);
-    // A partition may exist without rows if its only row was refused.
+    // A partition of the owner may exist without rows if its only row was refused.
     const hasRows = (): boolean =>
       table.memtables().some(({ partitions }) => (partitions.get(owner)?.count ?? 0) > 0);
     while (hasRows()) {
@@ -433,7 +433,7 @@ export class LocalStore implements Store, HistoryStore {
   }
 
   /**
-   * Called when the disk has refused a write to a file outside the store. Returns whether that
+   * Called when the disk has refused a write to a file outside the store. Returns whether the call
    * freed reserved space.
    */
   noteFullDisk(): boolean {
@@ -529,9 +529,9 @@ export class LocalStore implements Store, HistoryStore {
   }
 
   /**
-   * Returns everything that belongs to a copy of the store in its current state. The files are
-   * kept until the snapshot is released. A copy of the catalog made in the same tick belongs to
-   * it.
+   * Returns all files and values that belong to a copy of the store in its current state. The
+   * files are kept until the snapshot is released. A copy of the catalog made in the same tick
+   * belongs to the snapshot.
    */
   snapshot(): StoreSnapshot {
     const releases = [this.#files.hold(), this.#flusher.holdLog()];
@@ -539,12 +539,15 @@ export class LocalStore implements Store, HistoryStore {
     return snapshotOf(this.#manifest, { commitLog: this.#commitLog, releases, reservedIds });
   }
 
-  /** The log files in ascending order of number. The last one is still being written. */
+  /** The log files in ascending order of number. The last file is still being written. */
   logFiles(): readonly ListedLogFile[] {
     return this.#commitLog.files;
   }
 
-  /** Releases log files. Called when something outside the store no longer needs them. */
+  /**
+   * Releases log files that are no longer needed. Called when code outside the store no longer
+   * needs them.
+   */
   releaseLog(): void {
     this.#flusher.releaseLog();
   }
@@ -592,7 +595,7 @@ export class LocalStore implements Store, HistoryStore {
     this.#onLogRolled();
   }
 
-  /** Marks the frames that follow as written under the newest definition. */
+  /** Marks the log frames that follow as written under the newest definition. */
   #noteDefinition(): void {
     this.#committer.catalogSeq = Math.max(this.#committer.catalogSeq, this.#manifest.highestSeq());
   }
@@ -646,9 +649,9 @@ function storeMemory(
   };
 }
 
-/** How many times a store has released memory, in each possible way. */
+/** How many times a store has released memory, by the way in which it did so. */
 interface GivenBackCounts {
-  /** How many times the store has dropped unpacked segment parts. */
+  /** How many times the store has dropped decompressed parts of segments from its cache. */
   caches: number;
   /** The number of flushes started early in order to release memory. */
   flushes: number;

@@ -20,7 +20,8 @@ const WAL_FILE_BYTES_MIN = 4096;
 
 export interface LocalStoreOptions {
   /**
-   * This server's number in its cluster. `nodeBits` is the number of bits in a seq that store it.
+   * The number of this server in its cluster. `nodeBits` is the number of bits that store it in a
+   * seq.
    */
   readonly nodeId: number;
   readonly nodeBits: number;
@@ -29,7 +30,8 @@ export interface LocalStoreOptions {
   /** The size of a log file in bytes. */
   readonly walSegmentBytes: number;
   /**
-   * Above this log size in bytes, tables whose rows keep old log files alive are flushed early.
+   * The log size in bytes above which tables are flushed early if their rows keep old log files
+   * alive.
    */
   readonly walMaxBytes: number;
   /** The maximum size of one encoded row in bytes. */
@@ -44,21 +46,21 @@ export interface LocalStoreOptions {
   /** The maximum total size in bytes of replaced versions in segments; 0 for no limit. */
   readonly historyBytesMax?: number;
   /**
-   * A columnar insert of at least this many log bytes is written in the tick of its own commit.
-   * Tests use a smaller value.
+   * The number of log bytes from which a columnar insert is written to the log in the tick of its
+   * own commit. Tests use a smaller value.
    */
   readonly earlyWriteBytes?: number;
   /** The maximum size of a commit in bytes. Tests use a smaller value. */
   readonly commitBytesMax?: number;
-  /** The memory bound for all memtables together. Tests use a smaller value. */
+  /** The maximum size in bytes of all memtables together. Tests use a smaller value. */
   readonly memtableBytesMax?: number;
-  /** The size at which recovery starts another memtable. Tests use a smaller value. */
+  /** The size in bytes at which recovery starts another memtable. Tests use a smaller value. */
   readonly replayedBytesMax?: number;
   /** Decides which segments are merged. Tests use smaller bounds. */
   readonly mergeBounds?: MergeBounds;
   /**
-   * How many bytes of unpacked segment parts this thread caches. If undefined, the limit stays as
-   * it is.
+   * The maximum size in bytes of decompressed segment parts that this thread caches. If undefined,
+   * the limit stays as it is.
    */
   readonly cacheBytes?: number;
 }
@@ -75,7 +77,10 @@ export interface LocalStoreParts {
   readonly random: Random;
   readonly log: Log;
   readonly manifest: Manifest;
-  /** All existing tables, including those in no catalog. Data of any other table is removed. */
+  /**
+   * All existing tables, including tables that no catalog lists. Data of any other table is
+   * removed.
+   */
   readonly definitions: readonly TableDefinition[];
   /**
    * The opened storages other than the data directory in which tables may have segments. The
@@ -135,7 +140,7 @@ export function requireFileFitsRow({ walSegmentBytes, rowBytesMax }: LocalStoreO
 
 /**
  * Returns the handler that logs when the clock is set back. The clock may have been wrong before
- * that, so the message does not ask to correct it.
+ * it was set back, so the message does not ask the operator to correct it.
  */
 export function toldIn(log: Log): NonNullable<SeqGeneratorOptions["onSetBack"]> {
   return ({ fromMs, toMs }) => {

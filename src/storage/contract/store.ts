@@ -60,9 +60,12 @@ export interface SeqGap {
   readonly upTo: number;
 }
 
-/** What the store has shared with one reader in another thread. */
+/** The segments and memtables that the store has shared with one reader in another thread. */
 export interface TableSharing {
-  /** Returns what the reader has but no table uses any more, and clears this list. */
+  /**
+   * Returns the segments and memtables that the reader still has although no table uses them, and
+   * clears this list.
+   */
   takeDropped(): DroppedShares;
 }
 
@@ -149,16 +152,16 @@ export interface Store extends IndexReads {
   /** Begins a commit whose preparation takes longer than a tick. */
   stage(options: StageOptions): StagedCommit;
   /**
-   * Resolves when everything up to `seq` is durable and visible. Rejects with COMMIT_UNKNOWN, or
-   * with DISK_FULL or STORAGE_UNAVAILABLE if the group was rolled back.
+   * Resolves when every commit up to `seq` is durable and visible. Rejects with COMMIT_UNKNOWN, or
+   * with DISK_FULL or STORAGE_UNAVAILABLE if the commit was rolled back.
    */
   durable(seq: Seq): Promise<void>;
 
   scan(tableId: number, options: ScanOptions): Scan;
   /**
    * Reads rows in the order of a column. Returns undefined if there are few rows, if some of them
-   * cannot be sorted, or if this order is requested for the first time: building an order takes as
-   * long as several scans.
+   * cannot be sorted, or if the order of this column is requested for the first time: sorting a
+   * table takes as long as several scans.
    */
   scanOrdered(tableId: number, options: OrderedScanOptions): OrderedScan | undefined;
   changes(tableId: number, options: ChangesOptions): ChangeScan;
@@ -177,8 +180,8 @@ export interface Store extends IndexReads {
   /** Returns the last seq issued at or before a wall-clock time in Unix milliseconds. */
   lastSeqUpTo(unixMs: number): number;
   /**
-   * Returns the newest seq such that it and all earlier seqs have at least this age; 0 if there is
-   * none.
+   * Returns the newest seq such that it and all earlier seqs were issued at least `ageMs`
+   * milliseconds ago; 0 if there is none.
    */
   agedSeq(ageMs: number): number;
   /**
@@ -191,15 +194,15 @@ export interface Store extends IndexReads {
   /** Returns the seq of the newest commit at or below `upTo` that changed a partition, or 0. */
   lastCommitUpTo(tableId: number, owner: number, upTo: Seq): Seq;
   /**
-   * Whether clients may have seen commits at this position that were then lost. If so, a resume
-   * from it is invalid.
+   * Whether clients may have seen commits at this seq that were later lost. If so, a client cannot
+   * resume from this seq.
    */
   wasLost(seq: number): boolean;
   /** Returns the owners who may have row versions in the table, in ascending order. */
   owners(tableId: number): readonly number[];
   /**
    * Returns the number of live rows at `visibleSeq`, for one owner or, if `owner` is undefined,
-   * for all.
+   * for all owners.
    */
   liveRowCount(tableId: number, owner: number | undefined): number;
   /**
@@ -214,8 +217,8 @@ export interface Store extends IndexReads {
    */
   flush(tableId: number, job?: Job): Promise<FlushResult>;
   /**
-   * Merges the segments of a table, and discards versions older than its history. If a job is
-   * passed, it is started here; the caller ends it.
+   * Merges the segments of a table, and discards versions older than the history that the table
+   * retains. If a job is passed, it is started here; the caller ends it.
    */
   compact(tableId: number, job?: Job): Promise<CompactResult>;
   /**
@@ -242,7 +245,8 @@ export interface Store extends IndexReads {
   checkIndex(tableId: number, indexId: number, job: Job): Promise<boolean>;
   stats(tableId: number): TableStats;
   /**
-   * Returns statistics of a table's segments, for one owner or, if `owner` is undefined, for all.
+   * Returns statistics of a table's segments, for one owner or, if `owner` is undefined, for all
+   * owners.
    */
   flushedStats(tableId: number, owner: number | undefined): FlushedStats;
   segments(): readonly ListedSegment[];
@@ -262,7 +266,7 @@ export interface Store extends IndexReads {
   close(): Promise<void>;
 }
 
-/** The store's operations that topics use. */
+/** The operations of the store that topics use. */
 export interface HistoryStore {
   /**
    * Reads the changes of all owners, including rows that have since expired. Rows in permanently

@@ -6,7 +6,7 @@
 /** The replaced versions that a table keeps only because a topic needs its history. */
 export interface HeldHistory {
   readonly versions: number;
-  /** The size of these versions in bytes, as their share of their segments' bytes. */
+  /** The size of the kept versions in bytes, as their share of their segments' bytes. */
   readonly bytes: number;
 }
 
@@ -18,7 +18,10 @@ export interface FlushResult {
 export interface CompactResult {
   /** The number of segments merged or rewritten; 0 if there was nothing to do. */
   readonly mergedSegments: number;
-  /** The number of row versions discarded because they were older than the table's history. */
+  /**
+   * The number of row versions discarded because they were older than the history that the table
+   * retains.
+   */
   readonly discardedVersions: number;
 }
 
@@ -34,21 +37,21 @@ export interface TableStats {
   readonly lastFlushedAtMs: number | undefined;
 }
 
-/** Statistics on the row versions in a table's segments, for one owner or for all. */
+/** Statistics on the row versions in a table's segments, for one owner or for all owners. */
 export interface FlushedStats {
-  /** The number of segments that contain these versions. */
+  /** The number of segments that contain the counted row versions. */
   readonly segments: number;
-  /** The number of these row versions. */
+  /** The number of row versions in segments. */
   readonly versions: number;
-  /** The lowest seq of these versions; 0 if there are none. */
+  /** The lowest seq of the row versions in segments; 0 if there are none. */
   readonly minSeq: number;
-  /** The highest seq of these versions; 0 if there are none. */
+  /** The highest seq of the row versions in segments; 0 if there are none. */
   readonly maxSeq: number;
   readonly unflushedVersions: number;
   readonly lastFlushedAtMs: number | undefined;
   /** Whether some segments were skipped because they are quarantined. */
   readonly isDamaged: boolean;
-  /** Whether live rows can still be counted, because no damaged segment has current versions. */
+  /** Whether live rows can be counted: true if no damaged segment has current versions. */
   readonly isCountable: boolean;
 }
 
@@ -59,10 +62,10 @@ export interface ListedSegment {
   readonly maxSeq: number;
   readonly rowCount: number;
   readonly bytes: number;
-  /** How the segment's chunks are compressed; undefined if no chunk is packed. */
+  /** How the segment's chunks are compressed; undefined if none of them is. */
   readonly compression?: "zstd" | undefined;
   readonly createdAtMs: number;
-  /** Whether the segment contains current versions or only replaced ones. */
+  /** Whether the segment contains current versions or only obsolete versions. */
   readonly kind: "current" | "history";
   /** The id of the segment's storage; undefined if the segment is in the data directory. */
   readonly storageId?: string | undefined;
@@ -83,7 +86,7 @@ export interface StoreCondition {
 /** The memory that the store uses, in bytes. */
 export interface StoreMemory {
   readonly memtableBytes: number;
-  /** The memory taken up by unpacked segment parts that this thread has cached. */
+  /** The memory taken up by decompressed parts of segments that this thread has cached. */
   readonly cacheBytes: number;
   /** The memory taken up by deletion vectors, which record the replaced rows of segments. */
   readonly replacementBytes: number;

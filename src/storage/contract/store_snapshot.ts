@@ -1,6 +1,7 @@
 /**
- * Lists everything that belongs to a copy of the store at a given moment. While the snapshot is
- * held, none of its files is removed or renamed, and the listed part of each file does not change.
+ * Lists all files and values that belong to a copy of the store at a given moment. While the
+ * snapshot is held, none of its files is removed or renamed, and the listed part of each file does
+ * not change.
  */
 import type { Seq } from "../../base/seq.ts";
 import type { CommitLog } from "./commit_log.ts";
@@ -16,7 +17,7 @@ export interface StoreSnapshot {
   readonly logEnd: number;
   /** An upper bound on the ids issued by SNOWFLAKE_ID() up to the snapshot. */
   readonly reservedIds: number;
-  /** Allows the files to be removed again. */
+  /** Releases the snapshot, so that its files may be removed again. */
   release(): void;
 }
 

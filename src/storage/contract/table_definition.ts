@@ -1,4 +1,4 @@
-/** Defines what the store needs to know about a table. */
+/** Defines the properties of a table that the store needs to know. */
 import type { DataType, Value } from "../../types/mod.ts";
 import type { StoredIndex } from "./index_reads.ts";
 import type { SegmentHome } from "./manifest.ts";
@@ -19,7 +19,7 @@ export interface StoredColumn {
 }
 
 /**
- * Decides which chunks of a table are packed:
+ * Decides which column chunks of a table are packed, that is, compressed:
  *
  * - auto: chunks of long text, JSON and bytes that become considerably smaller
  * - none: no chunk
@@ -27,7 +27,9 @@ export interface StoredColumn {
  */
 export type Compression = "auto" | "none" | "zstd";
 
-/** What the store needs to know about a table. ALTER TABLE replaces the whole object. */
+/**
+ * The properties of a table that the store needs to know. ALTER TABLE replaces the whole object.
+ */
 export interface TableDefinition {
   readonly tableId: number;
   /** The table's name as shown in messages, "namespace.table". */
@@ -38,7 +40,7 @@ export interface TableDefinition {
   /** The secondary indexes; undefined if there are none. */
   readonly indexes?: readonly StoredIndex[] | undefined;
   readonly flush: FlushPolicy;
-  /** How new segments are packed; undefined if they are not. */
+  /** How the chunks of new segments are compressed; undefined if they are not. */
   readonly compression?: Compression | undefined;
   /** How long replaced versions and tombstones stay readable, in milliseconds. */
   readonly historyMs: number;
@@ -51,8 +53,11 @@ export interface TableDefinition {
 }
 
 interface FlushPolicy {
-  /** A flush begins once the table has buffered this many row versions. */
+  /** The number of buffered row versions at which a flush of the table begins. */
   readonly rowsMax: number;
-  /** A flush begins once the oldest buffered row version reaches this age, in milliseconds. */
+  /**
+   * The age of the oldest buffered row version, in milliseconds, at which a flush of the table
+   * begins.
+   */
   readonly ageMsMax: number;
 }

@@ -3,7 +3,7 @@
  *
  * An inverted index lists, for each term, the rows that contain it. The SQL layer derives terms
  * from a row's values, for example the words of a document, and turns a condition into a query
- * over terms. Such a query may return rows that do not match, but never misses one that does: the
+ * over terms. Such a query may return rows that do not match, but never misses a matching row: the
  * condition itself is then tested on each row.
  *
  * The terms of a value are passed as a single string, joined by {@linkcode TERM_SEPARATOR}.

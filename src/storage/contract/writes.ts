@@ -1,4 +1,4 @@
-/** Defines the rows of a write, and commits, which consist of writes. */
+/** Defines commits and the writes that they consist of. A write contains rows of one table. */
 import type { Seq } from "../../base/seq.ts";
 import type { Batch, Row } from "../../types/mod.ts";
 
@@ -29,8 +29,9 @@ export interface TableWrite {
    */
   readonly replacedSeqs?: ArrayLike<number>;
   /**
-   * Whether a transaction's rows were computed from the state in this tick. If so, its snapshot
-   * does not apply to them. In a staged commit, this applies to all rows of the table.
+   * Whether the rows of a transaction were computed from the state in the tick of this write. If
+   * so, the transaction's snapshot does not apply to them. In a staged commit, the setting applies
+   * to all rows of the table.
    */
   readonly isCurrent?: boolean;
 }
@@ -68,15 +69,15 @@ export interface StagedCommit {
   /** The number of rows added so far. */
   readonly rowCount: number;
   /**
-   * Adds rows. A call should add no more than a few thousand, because it runs within one tick. A
-   * key may be written only once.
+   * Adds rows. A call should add no more than a few thousand rows, because it runs within one
+   * tick. A key may be written only once.
    *
    * @throws {DatabaseError} DUPLICATE_KEY, SERIALIZATION_FAILURE, ROW_TOO_LARGE, LIMIT_EXCEEDED.
    *   The commit must then be dropped.
    */
   add(write: TableWrite): void;
   /**
-   * Examines, in a bounded step, what others have committed since the last call. Returns true if
+   * Examines, in a bounded step, the commits made by others since the last call. Returns true if
    * this commit may be made in the same tick.
    *
    * @throws {DatabaseError} SERIALIZATION_FAILURE if another commit has written one of its keys.
@@ -92,7 +93,7 @@ export interface StagedCommit {
 
 /** Definitions that take effect together with a commit of rows. */
 export interface PublishedDefinitions {
-  /** The definitions' position in commit order. It precedes the rows. */
+  /** The position of the definitions in commit order, which precedes the rows. */
   readonly seq: Seq;
   /**
    * Called before the first row is written to the log. From then on, the log may contain the rows
@@ -102,7 +103,8 @@ export interface PublishedDefinitions {
   /**
    * Makes the definitions durable within this tick.
    *
-   * @param lastSeq The seq of the commit. A restore to it has both rows and definitions.
+   * @param lastSeq The seq of the commit. A restore to this seq restores both rows and
+   *   definitions.
    * @throws {DatabaseError}
    */
   publish(lastSeq: Seq): void;
@@ -116,6 +118,8 @@ export interface Commit {
   readonly firstSeq: Seq;
   /** The highest seq of the rows in the commit. */
   readonly lastSeq: Seq;
-  /** The seqs of the rows, in the same order; present only if requested. */
+  /**
+   * The seqs of the rows, in the order in which the rows were passed; present only if requested.
+   */
   readonly seqs?: Float64Array;
 }

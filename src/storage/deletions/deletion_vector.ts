@@ -10,7 +10,7 @@
  *         16    4   u32 rows of the segment
  *         20    4   u32 entries, n
  *         24   8n   f64 replacing seq of each entry
- *     24+8n    4n   u32 row of each entry, ascending; zeros to 8
+ *     24+8n    4n   u32 row of each entry, ascending; zeros up to a multiple of 8 bytes
  *          …    8   hash64 of everything before, seeded with the segment id
  *
  * The manifest contains the same hash. If an intact file of an earlier generation appeared under a
@@ -57,7 +57,7 @@ const MAGIC: Uint8Array = new TextEncoder().encode(`${DELETIONS_MAGIC_NAME}0${DE
 const HEADER_BYTES = 24;
 const HASH_BYTES = 8;
 
-/** How many rows one step of encoding examines. */
+/** The number of rows that one step of encoding examines. */
 const STEP_ROWS: number = 8 * PAGE_ROWS;
 
 export interface DeletionVectorOptions {
@@ -71,8 +71,8 @@ export class DeletionVector {
   readonly rowCount: number;
   readonly #pages: (Page | undefined)[];
   /**
-   * For each page, the vector's version at the page's last change; undefined if it has never
-   * changed.
+   * For each page, the version number of the vector at the page's last change; undefined if the
+   * page has never changed.
    */
   readonly #changedIn: number[] = [];
   #version = 0;
@@ -336,8 +336,9 @@ export class DeletionVector {
   }
 
   /**
-   * Encodes the replacements up to `upTo` as a file. These must not change in the meantime, but
-   * later replacements may be added or removed. Each step examines some ten thousand rows.
+   * Encodes the replacements up to `upTo` as a file, in steps that each examine some ten thousand
+   * rows. Between steps, later replacements may be added or removed, but replacements up to `upTo`
+   * must not change.
    */
   *encodeUpTo(upTo: number): Generator<void, Uint8Array<ArrayBuffer>> {
     const count = yield* this.countUpTo(upTo);
@@ -403,7 +404,7 @@ export class DeletionVector {
     }
   }
 
-  /** Calls `visit` for replaced rows in ascending order until it returns true. */
+  /** Calls `visit` for replaced rows in ascending order until `visit` returns true. */
   #visit(start: number, end: number, visit: (row: number, seq: number) => boolean): void {
     this.#visitPages(start, end, (page, first, { from, to }) =>
       visitPage(page, { first, from, to }, visit),

@@ -69,7 +69,10 @@ export class PreparedReplacements {
     });
   }
 
-  /** Calls `isWanted` for replacements until it returns true. Returns whether it did. */
+  /**
+   * Returns whether any replacement is wanted. Calls `isWanted` for one after another until it
+   * returns true.
+   */
   some(isWanted: (row: number, seq: number) => boolean): boolean {
     for (const [number, page] of this.#pages) {
       if (visitPage(page, { first: number * PAGE_ROWS, from: 0, to: PAGE_ROWS }, isWanted)) {

@@ -1,7 +1,7 @@
 /**
  * Stores which rows in a page of 4,096 rows have been replaced, and the seqs of their
- * replacements. A page with few replacements is a sorted list. A page with many has an array with
- * one seq per row.
+ * replacements. A page with few replacements is a sorted list. A page with many replacements is an
+ * array with one seq per row.
  */
 import { assert } from "../../base/assert.ts";
 import { sharedFloats } from "../../base/shared_arrays.ts";
@@ -12,8 +12,8 @@ export const PAGE_ROWS: number = 1 << PAGE_BITS;
 export const PAGE_MASK: number = PAGE_ROWS - 1;
 
 /**
- * The maximum number of entries in a sparse page. Beyond it, an array with one number per row is
- * faster and not much larger.
+ * The maximum number of entries in a sparse page. With more entries, an array with one number per
+ * row is faster and not much larger.
  */
 const SPARSE_ENTRIES_MAX = 256;
 
@@ -60,7 +60,7 @@ export function seqInPage(page: Page, inPage: number): number {
 
 /**
  * Adds a row that is not yet in the page. Returns the page that now contains it, which may be a
- * new one.
+ * new page.
  */
 export function putInPage(before: Page | undefined, inPage: number, seq: number): Page {
   let page = before ?? { rows: [], seqs: [], highest: 0 };
@@ -121,8 +121,8 @@ export function moveSeqs(page: Page, by: number): void {
 }
 
 /**
- * Visits the replaced rows of a range in order. `first` is the page's first row. Returns true if a
- * visit asked to stop.
+ * Visits the replaced rows of a range in order, until a visit returns true. Returns whether one
+ * did. `first` is the page's first row.
  */
 export function visitPage(
   page: Page,
@@ -150,7 +150,7 @@ export interface PageRange {
   readonly to: number;
 }
 
-/** Counts the rows of a range replaced at or below `upTo`. */
+/** Counts the rows in a range of a page that were replaced at or below `upTo`. */
 export function countInPage(page: Page, { from, to }: PageRange, upTo: number): number {
   if (upTo >= page.highest && from === 0 && to === PAGE_ROWS) return countOf(page);
   let count = 0;
@@ -169,8 +169,8 @@ export function countInPage(page: Page, { from, to }: PageRange, upTo: number): 
 }
 
 /**
- * Sets the flag to 1 for each row of a range replaced at or below `upTo`. Returns the number of
- * these rows.
+ * Sets the flag to 1 for each row in a range of a page that was replaced at or below `upTo`.
+ * Returns the number of these rows.
  *
  * @param flags `flags[at]` is the first row of the page, which may lie before the range.
  */
@@ -242,8 +242,8 @@ export function sharedPage(index: number, page: Page | undefined): SharedPage {
 }
 
 /**
- * Restores a page in a reader thread. The event loop may later record rows in the same memory,
- * with seqs above the share's bound. `count` and `highest` do not include them.
+ * Restores a page in a reader thread. The event loop may later record replacements in the same
+ * memory, with seqs above those that the reader reads. `count` and `highest` do not include them.
  */
 export function pageOfShare({
   count,

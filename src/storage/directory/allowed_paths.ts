@@ -20,7 +20,7 @@ export interface AllowedPaths {
 
 /**
  * Checks that a statement may use a path.
- * @param action What the path is for, such as "back up to".
+ * @param action The action for which the path is used, such as "back up to".
  * @throws {DatabaseError} INVALID_OPTION if the path is not allowed.
  */
 export function requireAllowedPath(

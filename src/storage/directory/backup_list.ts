@@ -33,7 +33,9 @@ export interface BackupFile {
 export interface BackupList {
   /** The version of the server that made the backup. */
   readonly version: string;
-  /** The backup contains every commit up to this seq, and none above it. */
+  /**
+   * The seq up to which the backup contains every commit. It contains no commit above this seq.
+   */
   readonly seq: Seq;
   readonly createdAtMs: number;
   readonly files: readonly BackupFile[];
@@ -58,8 +60,8 @@ export function backupAround(disk: Disk, directory: string): string | undefined 
 }
 
 /**
- * Other programs use the name backup.json, too. A backup list is recognised by how its content
- * begins.
+ * Other programs use the name backup.json, too. A backup list is recognised by the beginning of
+ * its content.
  */
 function hasBackupList(disk: Disk, directory: string): boolean {
   const path = backupListPath(directory);
@@ -68,7 +70,8 @@ function hasBackupList(disk: Disk, directory: string): boolean {
     const bytes = disk.readFile(path).subarray(0, BEGINNING.length);
     return Buffer.from(bytes).toString("latin1") === BEGINNING;
   } catch (error) {
-    // Safe: a directory that cannot be read is not a backup that this user could have made.
+    // Ignoring the error is safe: a directory that cannot be read is not a backup that this user
+    // could have made.
     if (error instanceof DiskError) return false;
     throw error;
   }

@@ -1,19 +1,19 @@
 /**
- * Reserves disk space for emergencies with a file of zeros. The file is removed when the disk is
- * full, so that the catalog can still be written, and DROP and DELETE can free space.
+ * Reserves disk space for emergencies with a file of zeros, the ballast. The file is removed when
+ * the disk is full, so that the catalog can still be written, and DROP and DELETE can free space.
  *
  *     none ──there is room──► taking ──► held ──disk full──► none
  *                               └──disk full, or closed──► none
  *
- * An abandoned attempt ends at its next step. By then, another attempt may have begun, so the
- * abandoned one does not touch the state or the file.
+ * An abandoned attempt to reserve space ends at its next step. By then, another attempt may have
+ * begun, so the abandoned attempt does not touch the state or the file.
  */
 import type { Clock } from "../../base/clock.ts";
 import type { Disk } from "../../base/disk.ts";
 import { DiskError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 
-/** The number of bytes written at a time, between which other work can run. */
+/** The number of zero bytes written at a time. Other work can run between two writes. */
 const PIECE_BYTES = 1 << 20;
 
 export interface BallastOptions {
@@ -43,8 +43,8 @@ export class Ballast {
   }
 
   /**
-   * Reserves the space in steps, between which other work can run. If there is not enough free
-   * space, nothing is reserved.
+   * Reserves the space in steps, so that other work can run in between. If there is not enough
+   * free space, nothing is reserved.
    */
   async take(): Promise<void> {
     const { bytes, clock, disk, log, path } = this.#options;
@@ -68,7 +68,7 @@ export class Ballast {
       if (this.#isTaking(attempt)) this.#state = "held";
     } catch (error) {
       if (!(error instanceof DiskError)) throw error;
-      // Safe: an attempt that has been stopped leaves no file behind.
+      // Ignoring the error is safe: an attempt that has been stopped leaves no file behind.
       if (!this.#isTaking(attempt)) return;
       log.warn("cannot reserve disk space to be freed when the disk is full", {
         path,
@@ -87,12 +87,18 @@ export class Ballast {
     return true;
   }
 
-  /** Stops an attempt in progress. Space already reserved stays reserved for the next run. */
+  /**
+   * Stops an attempt to reserve space. Space already reserved stays reserved for the next run of
+   * the server.
+   */
   close(): void {
     if (this.#state === "taking") this.release();
   }
 
-  /** Whether an attempt is still the current one. Must be checked again after each await. */
+  /**
+   * Whether an attempt to reserve space is still the current one. Must be checked again after each
+   * await.
+   */
   #isTaking(attempt: number): boolean {
     return this.#state === "taking" && this.#attempt === attempt;
   }
@@ -103,7 +109,7 @@ export class Ballast {
       if (disk.exists(path)) disk.remove(path);
     } catch (error) {
       if (!(error instanceof DiskError)) throw error;
-      // Safe: the next attempt overwrites what is left of the file.
+      // Ignoring the error is safe: the next attempt overwrites the rest of the file.
       log.warn("cannot free the reserved disk space", { path, code: error.code });
     }
   }

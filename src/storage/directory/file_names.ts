@@ -1,14 +1,15 @@
 /**
  * Defines the paths of the log, segments, uploaded files and other files below `data_path`.
- * `backup/restore.ts` defines those that restores use; docs/internals/storage.md shows the whole
- * directory.
+ * `backup/restore.ts` defines the paths that restores use; docs/internals/storage.md shows the
+ * whole directory.
  *
  *     LOCK  format.json  ballast  wal/0000000001.wal  wal/HWM  wal/IDS
  *     segments/<table id>/<segment id>.seg  segments/<table id>/<segment id>.<generation>.dv
  *     segments/<table id>/<segment id>.<index id>.idx
  *     files/<table id>/<owner>/<sub>/<stored name>  exports/<owner>/<job id>.zip  tmp/  lost+found/
  *
- * A table that has another storage keeps its segments there (`storage/storages.ts`):
+ * A table in a storage other than the data directory keeps its segments in that storage
+ * (`storage/storages.ts`):
  *
  *     STORAGE  LOCK  tmp/  lost+found/  segments/<template>/<table id>/<segment id>.seg
  */
@@ -32,8 +33,8 @@ export interface DataPaths {
   readonly lostAndFound: string;
   readonly ballast: string;
   /**
-   * Whether the directory is a copy. A copy contains every segment, whichever storage the table
-   * has.
+   * Whether the directory is a copy. A copy contains every segment, regardless of the table's
+   * storage.
    */
   readonly holdsAll?: true;
 }
@@ -116,7 +117,7 @@ export function segmentFileName(segmentId: number): string {
 
 /**
  * Returns the name of a deletion vector file. Generations count from 1. Each generation is a new
- * file: none is ever rewritten in place.
+ * file, because a deletion vector is never rewritten in place.
  */
 export function deletionVectorFileName(segmentId: number, generation: number): string {
   return `${segmentId}.${generation}.dv`;

@@ -36,8 +36,8 @@ const SUB = /^f[0-9]{4,9}$/;
 const STORED_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$/;
 
 /**
- * How many directories are remembered as having durable names. Beyond that, all of them are
- * forgotten.
+ * The maximum number of directories remembered as having durable names. When it is reached, all of
+ * them are forgotten.
  */
 const NAMED_MAX = 10_000;
 
@@ -104,7 +104,8 @@ export class LocalBlobStore implements BlobStore {
       assert(!disk.exists(target), "blob store: a file with the stored name already exists");
       defined(this.#moves.get(blob), "blob store: blob was not staged by this store")(target);
     }
-    // Parents come first, so that once a directory has been synced, it is durably reachable.
+    // Parent directories come first, so that once a directory has been synced, it is durably
+    // reachable.
     const inOrder = [...toSync].toSorted((left, right) => left.length - right.length);
     for (const directory of inOrder) disk.syncDirectory(directory);
     if (this.#named.size + made.size > NAMED_MAX) this.#named.clear();
@@ -135,7 +136,7 @@ export class LocalBlobStore implements BlobStore {
   }
 
   /**
-   * Runs a removal immediately or, if there are holds, when the last one is released. By then, a
+   * Runs a removal immediately or, if there are holds, when the last hold is released. By then, a
    * failure can no longer be reported to the caller.
    */
   #removeWhenFree(path: string, remove: () => void): void {
@@ -224,8 +225,8 @@ export class LocalBlobStore implements BlobStore {
     for (const part of directory.slice(path.length + 1).split("/")) {
       const parent = path;
       path = `${parent}/${part}`;
-      // Existing directories are included, because a process may have created them and been killed
-      // before the sync.
+      // Existing directories are included, because an earlier process may have been killed after
+      // it created them and before the sync.
       if (this.#named.has(path) && this.#disk.exists(path)) continue;
       this.#named.delete(path);
       made.add(path);

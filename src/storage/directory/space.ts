@@ -1,8 +1,9 @@
 /**
  * Decides whether there is enough free space for writes. If free space falls below the reserve, or
  * the disk has reported that it is full, only deletes and drops are accepted until there is enough
- * space again. The ballast is freed at that point, and must be reserved again before writes
- * resume. It is reserved only if the minimum free space remains available.
+ * space again. The ballast, a file that reserves space, is freed at that point, and must be
+ * reserved again before writes resume. It is reserved only if the minimum free space remains
+ * available.
  */
 import type { Clock } from "../../base/clock.ts";
 import type { Disk } from "../../base/disk.ts";
@@ -13,8 +14,8 @@ import type { Ballast } from "./ballast.ts";
 import { NO_DESCRIPTOR_HINT } from "./readable.ts";
 
 /**
- * A warning is logged when less than this share of the disk is free. It is repeated only after
- * `AMPLE_SHARE` was free in the meantime.
+ * The share of the disk below which free space causes a warning. The warning is repeated only
+ * after `AMPLE_SHARE` was free in the meantime.
  */
 const SCARCE_SHARE = 0.1;
 const AMPLE_SHARE = 0.12;
@@ -61,7 +62,7 @@ export class SpaceGuard {
     try {
       return disk.freeBytes(path);
     } catch (error) {
-      // Safe: displays omit this figure, and writers run their own check.
+      // Ignoring the error is safe: displays omit this figure, and writers run their own check.
       if (!(error instanceof DiskError)) throw error;
       return undefined;
     }
@@ -83,7 +84,8 @@ export class SpaceGuard {
     try {
       this.look();
     } catch (error) {
-      // Safe: the periodic check reports the error, and a write that finds no space is refused.
+      // Ignoring the error is safe: the periodic check reports it, and a write that finds no space
+      // is refused.
       if (!(error instanceof DiskError)) throw error;
     }
   }
@@ -149,8 +151,8 @@ export class SpaceGuard {
   }
 
   /**
-   * Called after the disk has refused a write because it is full. Returns whether that freed the
-   * ballast.
+   * Called after the disk has refused a write because it is full. Returns whether the call freed
+   * the reserved space.
    */
   noteFull(): boolean {
     const { ballast, log, path } = this.#options;

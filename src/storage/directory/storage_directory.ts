@@ -65,7 +65,8 @@ export function isMarked(disk: Disk, root: string): boolean {
   try {
     return disk.exists(storagePathsOf(root).mark);
   } catch (error) {
-    // Safe: a directory that may belong to another server is left alone.
+    // Treating the directory as marked is safe: a directory that may belong to another server is
+    // left alone.
     if (error instanceof DiskError) return true;
     throw error;
   }
@@ -90,7 +91,7 @@ export function unavailable(
 
 /**
  * Whether a directory is free for a new storage. It may contain empty directories, the leftovers
- * of a failed creation, and those of a dropped storage whose last files were not removed.
+ * of a failed creation, and the leftovers of a dropped storage whose last files were not removed.
  */
 export function isFree(disk: Disk, root: string): boolean {
   if (!disk.exists(root)) return true;
@@ -149,7 +150,7 @@ export function unmark(disk: Disk, root: string): void {
   try {
     if (disk.exists(path)) disk.remove(path);
   } catch (error) {
-    // Safe: the next attempt reports that the storage already exists.
+    // Ignoring the error is safe: the next attempt reports that the storage already exists.
     if (!(error instanceof DiskError)) throw error;
   }
 }
@@ -164,7 +165,7 @@ export function pruneBelow(disk: Disk, directory: string): void {
   }
 }
 
-/** Removes a directory if it is empty. Returns whether it was. */
+/** Removes a directory if it is empty. Returns whether it was empty. */
 export function removeIfEmpty(disk: Disk, directory: string): boolean {
   if (disk.list(directory).length > 0) return false;
   disk.removeDirectory(directory);

@@ -29,7 +29,7 @@ export async function probe(disk: Disk, { directory, name }: ProbeFile): Promise
   const bytes = Buffer.from(name);
   const faults: string[] = [];
   const note = (error: unknown): false => {
-    // Safe: the error becomes part of the result.
+    // Catching the error is safe: it becomes part of the result.
     if (!(error instanceof DiskError)) throw error;
     faults.push(error.message);
     return false;

@@ -24,20 +24,24 @@ import { type DataPaths, walFilePath } from "../directory/file_names.ts";
 import { encodeWalHeader, type WalHeader } from "./format.ts";
 
 /**
- * The size in bytes of the pieces in which zeros are written, between which other work can run.
+ * The maximum number of zero bytes written to a new file at a time. Other work can run between two
+ * writes.
  */
 const PIECE_BYTES_MAX: number = 1024 * 1024;
 
-/** About as many files as a fast load fills between two flushes. */
+/** The maximum number of spare files: about as many as a fast load fills between two flushes. */
 const SPARES_MAX = 4;
 
 /**
- * The delay before the next attempt if a file could not be created ahead of time. Without it,
- * every group would make another attempt and log its failure.
+ * The delay before the next attempt if a file could not be created ahead of time. Without the
+ * delay, every group of commits would make another attempt and log its failure.
  */
 const RETRY_MS = 10_000;
 
-/** If the disk has no room for this many more files, all spare files but one are removed. */
+/**
+ * The number of additional log files for which the disk must have room. If it has less, all spare
+ * files but one are removed.
+ */
 const SPACE_FILES = 16;
 
 export interface WalFilesOptions {
@@ -47,7 +51,7 @@ export interface WalFilesOptions {
   readonly log: Log;
   /** The size of each log file in bytes. */
   readonly fileBytes: number;
-  /** Whether written bytes are synced later rather than at once. */
+  /** Whether bytes written to the log are synced later rather than at once. */
   readonly isRelaxed: boolean;
 }
 
@@ -57,7 +61,7 @@ export class WalFiles {
   #current: DiskFile | undefined;
   #currentNumber = 0;
   #isNamed = false;
-  /** Durable files with zeros or recycled content. */
+  /** The paths of durable spare files, which contain zeros or recycled frames. */
   readonly #spares: string[] = [];
   #madeCount = 0;
   #making: Promise<void> | undefined;
@@ -67,7 +71,7 @@ export class WalFiles {
 
   /**
    * Continues the log with the files found by recovery.
-   * @param kept These files in order. The last one is still being written.
+   * @param kept The files in order. The last file is still being written.
    */
   constructor(options: WalFilesOptions, kept: readonly ListedLogFile[]) {
     this.#options = options;
@@ -80,8 +84,8 @@ export class WalFiles {
   }
 
   /**
-   * Whether the current file has its name but has not been entered, in which case its name may not
-   * be durable.
+   * Whether the current file has been named but not yet opened by `enter`, in which case its name
+   * may not be durable.
    */
   get isBetweenFiles(): boolean {
     return this.#isNamed;
@@ -115,11 +119,11 @@ export class WalFiles {
   }
 
   /**
-   * Names a file with the next number and makes it the current one. The caller calls `enter` next.
-   * If there is no spare file, one is created within this tick. Callers that can wait should await
-   * {@linkcode making} first.
+   * Names a file with the next number and makes it the current file. The caller calls `enter`
+   * next. If there is no spare file, one is created within this tick. Callers that can wait should
+   * await {@linkcode making} first.
    *
-   * @throws {DiskError} The previous file is then still the current one.
+   * @throws {DiskError} The previous file is then still the current file.
    */
   roll(header: WalHeader): void {
     assert(
@@ -189,7 +193,7 @@ export class WalFiles {
     });
   }
 
-  /** Releases the files with numbers below `belowNumber`, but never the current one. */
+  /** Releases the files with numbers below `belowNumber`, but never the current file. */
   release(belowNumber: number): void {
     const { disk, paths, fileBytes, log } = this.#options;
     const limit = Math.min(belowNumber, this.oldestUnwritten);
@@ -246,7 +250,7 @@ export class WalFiles {
 
   /**
    * Whether the log still needs a spare file. A file created in the background may turn out to be
-   * superfluous, because another one was recycled, or created during a roll, in the meantime.
+   * superfluous, because another file was recycled, or created during a roll, in the meantime.
    */
   get #needsSpare(): boolean {
     return !this.#isClosed && this.#spares.length === 0;
@@ -271,7 +275,8 @@ export class WalFiles {
       else this.#removeSpare(path);
     } catch (error) {
       if (!(error instanceof DiskError)) throw error;
-      // Safe: the roll that needs the file creates it and reports its own errors.
+      // Ignoring the error is safe: the roll that needs the file creates it and reports its own
+      // errors.
       this.#retryAtMs = clock.monotonicMs() + RETRY_MS;
       log.warn("cannot create the next log file ahead of time", { path, code: error.code });
       this.#removeSpare(path);
@@ -284,12 +289,13 @@ export class WalFiles {
       if (disk.exists(path)) disk.remove(path);
     } catch (error) {
       if (!(error instanceof DiskError)) throw error;
-      // Safe: tmp/ is emptied on the next startup, and this name is not reused.
+      // Ignoring the error is safe: tmp/ is emptied on the next startup, and this name is not
+      // reused.
       log.warn("cannot remove a log file that is not needed", { path, code: error.code });
     }
   }
 
-  /** Yields the zeros of a file, piece by piece. */
+  /** Yields the zeros that fill a new log file, piece by piece. */
   *#pieces(): Generator<[number, Uint8Array]> {
     const { fileBytes } = this.#options;
     const zeros = new Uint8Array(Math.min(fileBytes, PIECE_BYTES_MAX));

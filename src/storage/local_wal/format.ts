@@ -56,7 +56,10 @@ import { CorruptionError, DatabaseError } from "../../base/errors.ts";
 
 export const WAL_HEADER_BYTES = 64;
 export const FRAME_HEADER_BYTES = 48;
-/** In every format, header bytes 4 to 6 and the CRC are at the same offsets. */
+/**
+ * The version of the log format. In every version, header bytes 4 to 6 and the CRC are at the same
+ * offsets.
+ */
 export const WAL_FORMAT = 1;
 
 const MAGIC = 0x4c415754;
@@ -176,7 +179,7 @@ export function sealFrame(into: ByteWriter, start: number, head: FrameHead): voi
   into.setU32(start, crc32(into.range(start + 4, end)));
 }
 
-/** Where in the log a frame is expected. */
+/** The place in the log at which a frame is expected. */
 export interface FramePlace {
   readonly path: string;
   readonly offset: number;
@@ -184,8 +187,8 @@ export interface FramePlace {
 }
 
 /**
- * Reads the frame at an offset; undefined if there is no valid frame of this file. The caller must
- * check that its number is the expected one.
+ * Decodes the frame at an offset; returns undefined if there is no valid frame of this file. The
+ * caller must check that the frame's number is the expected number.
  */
 export function decodeFrame(bytes: Uint8Array, place: FramePlace): Frame | undefined {
   const { path, offset, fileNumber } = place;

@@ -22,7 +22,7 @@ import { ROW_HAS_PREV, ROW_HAS_SEQ } from "./format.ts";
 const LENGTH_OF_ONE_BYTE_MAX = 127;
 const LENGTH_OF_TWO_BYTES_MAX = 16_383;
 
-/** Up to this length, a loop is faster than a call that copies a range. */
+/** The length in bytes up to which copying in a loop is faster than a call that copies a range. */
 const SHORT_RANGE_BYTES_MAX = 16;
 
 type NumberColumn = Extract<Vector, { kind: "i32" | "f64" }>;
@@ -32,15 +32,15 @@ export interface RowHeads {
   readonly seqs: Float64Array;
   /** For each row, the seq of the version that it replaces, or 0. */
   readonly prevs: Float64Array;
-  /** The seq that a decoder would expect for the first row. */
+  /** The seq that a decoder would expect for the first row if no seq were written. */
   readonly nextSeq: number;
   /** The maximum size of a logged row in bytes. */
   readonly rowBytesMax: number;
   /** The maximum total size in bytes of the logged rows. */
   readonly bytesMax: number;
   /**
-   * Called for each seq that has to be written because a decoder would not expect it. `at` is its
-   * offset.
+   * Called for each row whose seq has to be written because a decoder would not expect it. `at` is
+   * the offset of the seq.
    */
   readonly onSeq?: (row: number, at: number) => void;
 }

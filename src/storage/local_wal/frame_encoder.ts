@@ -27,8 +27,8 @@ import { requireCommitFits, writeHead, writeRow, writeRowAt } from "./frame_rows
 import { PART_BYTES_MAX, PreparedFrames } from "./prepared_commit.ts";
 
 /**
- * The maximum size in bytes of a buffer that is kept. A buffer that a huge commit has made larger
- * is dropped afterwards.
+ * The maximum size in bytes of a buffer that is kept for reuse. A buffer that grew beyond it for a
+ * huge commit is dropped afterwards.
  */
 const BUFFER_BYTES_KEPT: number = 16 * 1024 * 1024;
 
@@ -41,9 +41,12 @@ export interface Position {
   frameNumber: number;
 }
 
-/** Frames written together: bytes `start` to `end` of the buffer or of `own`. */
+/** Log frames that are written together: bytes `start` to `end` of the buffer or of `own`. */
 export interface FrameGroup {
-  /** The bytes of a part that was encoded elsewhere. Such a part forms a group of its own. */
+  /**
+   * The bytes of a part of a commit that was encoded elsewhere. Such a part forms a group of its
+   * own.
+   */
   readonly own?: Uint8Array;
   readonly number: number;
   readonly fileNumber: number;
@@ -63,7 +66,7 @@ export interface TakenGroup extends FrameGroup {
   readonly bytes: Uint8Array;
 }
 
-/** The state to which `abort` returns. */
+/** The state of the encoder to which `abort` returns. */
 interface Mark extends Position {
   bufferLength: number;
   groupCount: number;
@@ -76,9 +79,9 @@ export interface FrameEncoderOptions {
   /** The size of new log files in bytes. */
   readonly fileBytes: number;
   readonly rowBytesMax: number;
-  /** The maximum total size in bytes of one commit's frames, excluding the last. */
+  /** The maximum total size in bytes of one commit's frames, excluding its last frame. */
   readonly commitBytesMax: number;
-  /** Whether a group may be written before the previous ones are durable. */
+  /** Whether a group of frames may be written before the previous groups are durable. */
   readonly isRelaxed: boolean;
   readonly position: Position;
   readonly lastSeq: number;
@@ -101,7 +104,7 @@ export class FrameEncoder {
   #position: Position;
   #lastSeq: number;
 
-  // The state before the commit that is being encoded.
+  // The state of the encoder before the commit that is being encoded.
   readonly #mark: Mark;
   #catalogSeq = 0;
   #frameStart = -1;
@@ -296,8 +299,8 @@ export class FrameEncoder {
   }
 
   /**
-   * Returns the next group to write. The previous one must have been written. No frames are added
-   * to a group once it is taken.
+   * Returns the next group of frames to write. The previous group must have been written. No
+   * frames are added to a group once it is taken.
    */
   takeGroup(): TakenGroup {
     assert(this.#frameStart === -1, "frame encoder: commit group taken during a commit");
@@ -324,8 +327,8 @@ export class FrameEncoder {
   }
 
   /**
-   * Drops all groups, including one taken by the writer. The next frame is written at `position`,
-   * which is an earlier one.
+   * Drops all groups of frames, including a group taken by the writer. The next frame is written
+   * at `position`, an earlier position in the log.
    */
   takeBack(position: Position, lastSeq: number): void {
     this.#groups = [];
@@ -363,7 +366,7 @@ export class FrameEncoder {
     );
   }
 
-  /** Fills in the frame's header, and adds the frame to the open group or to a new one. */
+  /** Fills in the frame's header, and adds the frame to the open group or to a new group. */
   #seal(kind: FrameKind): void {
     const buffer = this.#buffer;
     const start = this.#frameStart;
@@ -388,7 +391,7 @@ export class FrameEncoder {
     group.lastSeq = this.#lastSeq;
   }
 
-  /** Moves to the next file if the current one has no room for a frame of this length. */
+  /** Moves to the next log file if the current file has no room for a frame of this length. */
   #placeFrame(length: number): void {
     const position = this.#position;
     const isCurrent = position.fileNumber === this.currentFile.number;
@@ -405,8 +408,8 @@ export class FrameEncoder {
   }
 
   /**
-   * Returns how many earlier frames in a group's file are durable by the time the group is
-   * written.
+   * Returns how many earlier frames in a file are durable by the time that a group of frames is
+   * written to it.
    */
   #durableBefore({
     fileNumber,
