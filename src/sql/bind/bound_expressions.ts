@@ -27,8 +27,8 @@ export interface BoundColumn {
 }
 
 /**
- * Computes a value from argument values. It is called once per row, unless the expression has a
- * loop over whole columns.
+ * Computes a value from argument values. It is called once per row, unless the expression can be
+ * evaluated for a whole column at once.
  */
 export type RowFunction = (values: readonly Value[], call: CallDeps) => Value;
 
@@ -50,8 +50,8 @@ export interface LiteralRead {
 }
 
 /**
- * The position of an untyped literal, and the statement's list of literals to which it may be
- * added.
+ * Identifies an untyped literal: its position in the SQL, and the list of literals that are read
+ * before the statement runs, to which it may be added.
  */
 export interface UntypedLiteral {
   readonly position: number;
@@ -66,8 +66,8 @@ export interface BoundConstant {
 }
 
 /**
- * The arguments of a ROW call before its literals were given default types. They are valid only as
- * long as the call still has the arguments in `args`.
+ * The original arguments of a ROW call, before its untyped literals got default types. They are
+ * valid only while the call still has the arguments listed in `args`.
  */
 export interface RowAsWritten {
   readonly args: readonly BoundExpression[];
@@ -96,7 +96,7 @@ export type BoundExpression =
       readonly convert: (value: Value) => Value;
       /**
        * Whether the cast preserves the order and equality of numbers. If so, an f64 or i32 vector
-       * passes unchanged.
+       * can be used unchanged.
        */
       readonly isNumericIdentity: boolean;
       /**
@@ -107,8 +107,8 @@ export type BoundExpression =
       /** Whether the cast leaves text unchanged, in any representation. */
       readonly isSameText?: boolean;
       /**
-       * The column that error messages about the value name; set if the value is written by a
-       * change.
+       * The column to name in error messages about the value. It is set if a change writes the
+       * value.
        */
       readonly cell?: CellPlace;
     }
@@ -130,13 +130,13 @@ export type BoundExpression =
       /** Evaluates a whole column; absent if the function does not support this. */
       readonly evaluateVector?: VectorFunction | undefined;
       /**
-       * Set for LIKE: whether the operator is NOT LIKE. The loop over undecoded text is in
-       * `sql/execute/kernels/like_bytes.ts`.
+       * Set for LIKE and NOT LIKE, for which `sql/execute/kernels/like_bytes.ts` has a loop over
+       * undecoded text.
        */
       readonly like?: { readonly isNegated: boolean } | undefined;
       /** The program that the call runs; undefined for a built-in function. */
       readonly program?: CalledProgram;
-      /** Set for ROW(…): the values before their untyped literals were given default types. */
+      /** Set for ROW(…): its arguments before their untyped literals got default types. */
       readonly row?: RowAsWritten;
     }
   | {
@@ -155,7 +155,7 @@ export type BoundExpression =
       readonly operator: "+" | "-" | "*";
       readonly left: BoundExpression;
       readonly right: BoundExpression;
-      /** The largest magnitude at which a result is exact in doubles. */
+      /** The largest magnitude up to which doubles represent the result exactly. */
       readonly magnitudeMax: number;
       readonly evaluate: RowFunction;
     }
@@ -190,11 +190,11 @@ export type BoundExpression =
       readonly id: number;
     }
   | {
-      /** A query within an expression. Its result is a value. */
+      /** A subquery whose result is used as a value. */
       readonly kind: "subquery";
       readonly type: DataType;
       readonly subquery: BoundSubquery;
-      /** The operands to be compared with the rows; set for IN, ANY and ALL. */
+      /** The operands to compare with the subquery's rows; set for IN, ANY and ALL. */
       readonly operands: readonly BoundExpression[];
       /**
        * The values that the query reads from the enclosing row, in the order of its outer
@@ -209,13 +209,13 @@ export type BoundExpression =
       readonly operand: BoundExpression;
       readonly items: readonly BoundExpression[];
       /**
-       * Further items, as plain values of the operand's type, so that a long list needs no
-       * expressions.
+       * Further list items, stored as plain values of the operand's type, so that a long list does
+       * not need an expression for each item.
        */
       readonly constants: readonly Value[];
       /**
-       * An array that contains further items. The expression reads no columns, and the array may
-       * be NULL.
+       * An array expression that provides further list items. It reads no columns, and its value
+       * may be NULL.
        */
       readonly list?: BoundExpression | undefined;
       readonly negated: boolean;
@@ -239,7 +239,7 @@ export type ExpressionOf<Kind extends BoundExpression["kind"]> = Extract<
 
 export type BoundComparison = ExpressionOf<"compare">;
 
-/** Rows known before the statement runs, column by column. */
+/** Rows whose values are known before the statement runs, stored by column. */
 export interface ConstantRows {
   readonly rowCount: number;
   /** The values for each column, in the column's type. */
@@ -248,9 +248,9 @@ export interface ConstantRows {
 
 /** A value that an inner query reads from the enclosing query. */
 export interface OuterReference {
-  /** The id to which "outer" expressions of the inner query refer. */
+  /** The id by which "outer" expressions of the inner query refer to the value. */
   readonly id: number;
-  /** The value, as an expression of the outer query. */
+  /** The referenced value, as an expression of the outer query. */
   readonly value: BoundExpression;
 }
 
@@ -273,11 +273,17 @@ export interface BoundSubquery {
   readonly isVolatile: boolean;
   /** The position of the inner query in the SQL. */
   readonly position: number;
-  /** The source of the query; absent if each occurrence of the query is evaluated separately. */
+  /**
+   * Identifies the query as written, so that equal queries are recognised; absent if each
+   * occurrence of the query is evaluated separately.
+   */
   readonly written: WrittenQuery | undefined;
 }
 
-/** The source of a query in an expression. Equal sources mean equal queries. */
+/**
+ * Identifies a query within an expression by its syntax tree and scope. Two queries with equal
+ * identities are equal.
+ */
 export interface WrittenQuery {
   readonly node: SelectStatement;
   /**
@@ -285,8 +291,8 @@ export interface WrittenQuery {
    */
   readonly scope: object;
   /**
-   * Set if each column of the query becomes a separate value: the index of the column that this
-   * value comes from.
+   * The index of the query column that provides this value, if each column of the query becomes a
+   * separate value.
    */
   readonly column: number;
 }
@@ -296,13 +302,14 @@ export type SubqueryForm =
   | { readonly kind: "array"; readonly ofArrays: boolean }
   | {
       /**
-       * Stands for `operands operator ANY (query)`, or ALL. IN is `= ANY`, and NOT IN is `<> ALL`.
+       * Represents `operands operator ANY (query)`, or the same with ALL. IN is `= ANY`, and NOT
+       * IN is `<> ALL`.
        */
       readonly kind: "any" | "all";
       readonly operator: string;
       /**
-       * The functions that compare each operand with the corresponding column. Each is passed the
-       * operand and the column's value.
+       * One comparison function per operand. It is called with the operand and the value of the
+       * corresponding query column.
        */
       readonly evaluates: readonly RowFunction[];
       /** The types in which each operand and its column are compared. */
@@ -310,8 +317,9 @@ export type SubqueryForm =
     };
 
 /**
- * An equivalent of a query that its outer references restrict only through equalities. These
- * conditions are removed, and the query is read once for all values of the outer references.
+ * An equivalent of a correlated subquery whose outer references occur only in equalities. The
+ * equalities are removed, so that the query is evaluated once for all values of the outer
+ * references.
  */
 export interface KeyedQuery {
   /** The query with its original outputs, followed by the values that must equal the keys. */
@@ -322,8 +330,8 @@ export interface KeyedQuery {
   readonly limit: BoundExpression | undefined;
   readonly offset: BoundExpression | undefined;
   /**
-   * The query that provides the result for a key without rows. It is needed because an aggregate
-   * yields a row even in that case.
+   * The query that provides the result for a key without matching rows. It is needed because an
+   * aggregate yields a row even without input.
    */
   readonly withoutRows: BoundSelect | undefined;
 }

@@ -1,6 +1,6 @@
 /**
- * Builds common nodes of a bound tree: column values, and queries that the binder adds itself,
- * without grouping or order.
+ * Builds common nodes of a bound tree: column values, and simple queries without grouping or order
+ * that the binder itself adds.
  */
 import type { StatementBinding } from "./binding.ts";
 import type { BoundOutput, BoundRelation, BoundSelect } from "./bound.ts";

@@ -36,8 +36,8 @@ export class CellError extends DatabaseError {
 }
 
 /**
- * The error codes that a value can cause. An error with any other code does not concern the
- * current cell's value.
+ * The codes of errors that a cell's value can cause. An error with any other code has a different
+ * cause.
  */
 const FAULTS_OF_VALUES: ReadonlySet<ErrorCode> = new Set([
   "INVALID_VALUE",
@@ -62,7 +62,9 @@ export function errorInCell(error: unknown, place: () => CellPlace, position?: n
   return isFaultOfValue(error) ? new CellError(error, place(), position) : error;
 }
 
-/** Describes a cell, as in 'column "a", row 2'. The row is omitted if it is the only one. */
+/**
+ * Describes a cell, as in 'column "a", row 2'. The row number is omitted if there is only one row.
+ */
 function shownPlace({ column, source }: CellPlace): string {
   const isOneOfMany = typeof source === "object" && source.rowCount > 1;
   return `column "${column}"${isOneOfMany ? `, row ${source.rowIndex + 1}` : ""}`;

@@ -2,7 +2,7 @@
  * Finds equal expressions among many. A query may have thousands of outputs, groups and calls, all
  * bound in one tick, so comparing each expression with all others could take seconds.
  *
- * Each item has a form, which is a string. Equal items have equal forms, so only items with equal
+ * Each item is assigned a string, its form. Equal items have equal forms, so only items with equal
  * forms need to be compared.
  */
 import type { DataType, Value } from "../../types/mod.ts";
@@ -49,8 +49,8 @@ export class EquivalenceClasses<Thing> {
 }
 
 /**
- * The maximum number of items compared one by one. For so few, this is cheaper than computing
- * forms.
+ * The maximum number of items that are compared one by one. For so few items, this is cheaper than
+ * computing forms.
  */
 const COMPARED_MAX = 8;
 
@@ -95,8 +95,8 @@ function classesOf(expressions: readonly BoundExpression[]): EquivalenceClasses<
 }
 
 /**
- * Whether two expressions have the same value within a row. If two places share a node, their
- * values are equal, even if evaluating the node again would return a different value.
+ * Whether two expressions have the same value within a row. A node that occurs in two places has
+ * one value, even if evaluating it again would return a different value.
  */
 function isSame(left: BoundExpression, right: BoundExpression): boolean {
   return left === right || sameExpression(left, right);
@@ -172,8 +172,8 @@ function nameOfList({
 }
 
 /**
- * Returns a string for a value. If the type has equal values with different strings, returns an
- * empty string.
+ * Returns a string that represents a value. It is empty if equal values of the type may be
+ * represented by different strings.
  */
 function nameOfValue(value: Value, { kind }: DataType): string {
   if (typeof value === "string") return kind === "text" || kind === "unknown" ? value : "";

@@ -2,8 +2,8 @@
  * Defines which rows a statement may read and change in the tables to which it refers: the
  * policies that control access to these rows, and the lookup of the tables that policies read.
  *
- * Every query is bound with {@linkcode RowRights}, so no table can be read without such a
- * decision.
+ * Every query is bound with {@linkcode RowRights}, so no table can be read without a decision
+ * about its rows.
  */
 import { accessLevelOf, type PolicyEntry, type TableEntry } from "../../catalog/mod.ts";
 import type { ViewOwner } from "./bound.ts";
@@ -47,7 +47,7 @@ export interface RowDecisions {
   readonly tableById: (tableId: number) => TableEntry | undefined;
 }
 
-/** Returns the rights of a caller who needs a right to each table. */
+/** Returns the row rights of a caller who needs the right to read each table. */
 export function rightsBy({ policiesFor, tableById }: RowDecisions): RowRights {
   const within = (viewOwner: ViewOwner | undefined): RowRights => ({
     needsRight: true,
@@ -59,7 +59,10 @@ export function rightsBy({ policiesFor, tableById }: RowDecisions): RowRights {
   return within(undefined);
 }
 
-/** Returns rights to every row of every table, even of tables that the caller may not read. */
+/**
+ * Returns row rights that include every row of every table, even of tables that the caller may not
+ * read.
+ */
 export function everyRow(tableById: RowRights["tableById"]): RowRights {
   const every: RowRights = {
     needsRight: false,

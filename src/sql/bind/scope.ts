@@ -48,7 +48,7 @@ export interface ScopeRelation {
   readonly isOpen?: true;
 }
 
-/** The system column that names the table or partition of a row. */
+/** The system column that identifies the table or partition of a row. */
 const TABLE_OID = "tableoid";
 
 /**
@@ -60,7 +60,7 @@ const SEARCHED_COLUMNS_MAX = 32;
 const indexes = new WeakMap<readonly BoundColumn[], ReadonlyMap<string, readonly BoundColumn[]>>();
 
 /**
- * Returns the only column with a given name in several lists; undefined if none has it.
+ * Finds a column by name in several lists of columns; undefined if no list contains it.
  *
  * @throws {DatabaseError} AMBIGUOUS_COLUMN
  */
@@ -202,7 +202,7 @@ export class Scope {
     return this.relations.find(({ alias }) => alias === name);
   }
 
-  /** Returns a scope with the same names, for the nullable side of an outer join. */
+  /** Returns a scope with the same names, for use on the nullable side of an outer join. */
   opened(): Scope {
     const relations = this.relations.map((relation) => ({ ...relation, isOpen: true as const }));
     return new Scope(relations, this.visible);
@@ -261,7 +261,7 @@ export class Scope {
     const near = nearestName(ref.name, names);
     const shown = ref.table === undefined ? ref.name : `${ref.table.name}.${ref.name}`;
     const { start: position, end } = ref._location;
-    // The reference is longer than the column name only if the name is quoted.
+    // The text of a reference is longer than the column name only if the name is quoted.
     const isQuoted = ref.table === undefined && end - position > ref.name.length;
     const isAlias =
       ref.table === undefined && this.#selected.some(({ alias }) => alias?.name === ref.name);

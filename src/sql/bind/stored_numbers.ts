@@ -55,7 +55,9 @@ export function storedNumber(
   return { column: name, slot: undefined, isParameter: false, value: value.value };
 }
 
-/** Returns the notices for a statement that ran with these values; undefined if there are none. */
+/**
+ * Returns the notices for a statement that ran with the given values; undefined if there are none.
+ */
 export function noticesOf(
   numbers: readonly StoredNumber[],
   slots: readonly Value[],
@@ -76,7 +78,8 @@ export function noticesOf(
 }
 
 /**
- * Returns the unit probably intended for a number; undefined if the number is plausible as it is.
+ * Returns the unit in which a number was probably given; undefined if the number is a plausible
+ * count of microseconds.
  */
 function likelyUnit(value: number): ClockUnit | undefined {
   const size = Math.abs(value);

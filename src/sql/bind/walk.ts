@@ -197,7 +197,7 @@ export function isSure(value: BoundExpression): boolean {
 
 /**
  * Whether a value comes from the request, possibly cast to the required type: `$1::int`,
- * `ARRAY[$1, $2]`. If it cannot be cast, the statement fails even without rows.
+ * `ARRAY[$1, $2]`. If the value cannot be cast, the statement fails even without rows.
  */
 function isGiven(value: BoundExpression): boolean {
   switch (value.kind) {
@@ -331,8 +331,8 @@ function operatorOf({ form }: BoundSubquery): string | undefined {
 }
 
 /**
- * Returns the properties, other than operands, that distinguish an expression from others of its
- * kind.
+ * Returns the properties, other than operands, that distinguish an expression from other
+ * expressions of its kind.
  */
 function formOf(expression: BoundExpression): unknown {
   switch (expression.kind) {

@@ -2,9 +2,9 @@
  * Binds assignments to part of a column: `SET a[2] = 5`, `SET a[1:2] = '{1,2}'`, `SET r.x = 1`,
  * `INSERT INTO t (a[1], r.x) …`.
  *
- * A part is reached in steps: the subscripts of an array, a field of a row, the keys of a JSONB
- * value, the position of a number or point in a geometric value. Several assignments to parts of
- * the same column are applied one after another within one call, which produces a single new value
+ * The path to a part consists of steps: array subscripts, the field of a row, the keys of a JSONB
+ * value, or the position of a number or point in a geometric value. Several assignments to parts
+ * of the same column are applied in sequence within one call, which produces a single new value
  * for the column.
  */
 import { DatabaseError } from "../../../base/errors.ts";
@@ -34,10 +34,10 @@ import type { BoundExpression } from "../bound_expressions.ts";
 import { castTo } from "../expression/casts.ts";
 import { bindExpression } from "../expression/expression_binder.ts";
 
-/** A value that is assigned to a part of a column. */
+/** A value that is assigned to part of a column, such as an array element. */
 export interface PartAssignment {
   readonly column: TargetColumn;
-  /** Returns the value, cast to the type of the part. */
+  /** Returns the assigned value, cast to the type of the part. */
   readonly valueAs: (type: DataType) => BoundExpression;
 }
 
@@ -78,7 +78,10 @@ export function requireNoDefault({ name, part }: TargetColumn, value: Expr): voi
   );
 }
 
-/** A bound step. Positions and keys are indexes of arguments; a slice may lack a bound. */
+/**
+ * A bound step on the path to part of a column, such as an array element. Positions and keys are
+ * stored as indexes into the list of arguments. A slice may lack a bound.
+ */
 type BoundStep =
   | { readonly kind: "field"; readonly at: number; readonly width: number }
   | { readonly kind: "element" | "member"; readonly places: readonly number[] }
@@ -90,17 +93,20 @@ interface BoundsPlace {
   readonly to: number | undefined;
 }
 
-/** The way to a part, while its steps are bound. */
+/** The path to part of a column, while its steps are being bound. */
 interface PartPath {
-  /** The column, followed by the positions and keys in the steps. */
+  /** The column, followed by the positions and keys that the steps use. */
   readonly args: BoundExpression[];
   readonly steps: BoundStep[];
-  /** The column or field to which the next step belongs, for messages. */
+  /** The column or field to which the next step applies, for error messages. */
   name: string;
   readonly context: ExpressionContext;
 }
 
-/** Binds the steps from a value of the given type, and returns the type of the part. */
+/**
+ * Binds the steps that lead from a value of type `whole` to one of its parts, and returns the type
+ * of the part.
+ */
 function addSteps(path: PartPath, whole: DataType, steps: readonly PartStep[]): DataType {
   let type = whole;
   let rest = steps;
@@ -183,7 +189,7 @@ function addSubscripts(path: PartPath, type: DataType, subscripts: readonly Subs
   return type;
 }
 
-/** Binds the position of a part in a geometric value. */
+/** Binds the position of a number or point in a geometric value. */
 function addCoordinate(
   path: PartPath,
   type: GeometricType,
@@ -204,7 +210,7 @@ function addCoordinate(
   return part;
 }
 
-/** Binds the path to a part of a JSONB value, which consists of strings and integers. */
+/** Binds the path to part of a JSONB value. Each step of the path is a string or an integer. */
 function addMember(path: PartPath, subscripts: readonly Subscript[]): DataType {
   const places = subscripts.map(({ to: step, type, _location }) => {
     if (type === "slice" || step === undefined) {
@@ -233,13 +239,13 @@ function position(node: Expr, context: ExpressionContext): BoundExpression {
 }
 
 interface PartValues {
-  /** The values of the arguments. */
+  /** The evaluated arguments of an assignment to part of a column. */
   readonly values: readonly Value[];
-  /** The index of the assigned value among them. */
+  /** The index of the assigned value in `values`. */
   readonly valueAt: number;
 }
 
-/** Returns a value with the part replaced to which the steps lead. */
+/** Replaces the part of `before` to which the steps lead, and returns the new whole value. */
 function withPart(
   before: Value,
   [step, ...others]: readonly BoundStep[],
@@ -277,7 +283,7 @@ function withPart(
   }
 }
 
-/** Returns the part of a shape to which a step leads; NULL if there is none. */
+/** Returns the part of a geometric value that a step selects; NULL if there is none. */
 function coordinateOf(
   { place, shape }: Extract<BoundStep, { kind: "coordinate" }>,
   before: Value,

@@ -24,8 +24,8 @@ import { asKeysOf, guardsFor, indexContext } from "./index_terms.ts";
 import { boundView, withValues } from "./view_target.ts";
 
 /**
- * The keys whose conflicts are handled: the primary key, a unique index, or all of them. A
- * conflict on any other key is an error.
+ * The keys for which ON CONFLICT handles conflicts: the primary key, a unique index, or all keys.
+ * A conflict on any other key is an error.
  */
 export type ConflictTarget = "key" | "any" | IndexEntry;
 
@@ -69,7 +69,8 @@ export function bindConflict(
     columns: shown,
     systemColumns: [],
   };
-  // An unqualified name could refer to either row and is therefore ambiguous, as in PostgreSQL.
+  // An unqualified column name could refer to the stored row or to the proposed row, so it is
+  // ambiguous, as in PostgreSQL.
   const { relations, visible } = target.from.scope;
   const scope = new Scope([...relations, proposed], [...visible, ...shown]);
   const context: ExpressionContext = {
@@ -80,8 +81,8 @@ export function bindConflict(
     allowsFiles: true,
     ...queriesAround(deps),
   };
-  // If the conflict is on the primary key, both rows have the same key, so setting a key column
-  // to the value of either row leaves it unchanged.
+  // If the conflict is on the primary key, the stored and the proposed row have the same key, so
+  // setting a key column to the value of either row leaves it unchanged.
   const kept = conflictTarget === "key" ? [...target.columns, ...excluded] : target.columns;
   return {
     target: conflictTarget,

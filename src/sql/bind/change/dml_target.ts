@@ -259,7 +259,7 @@ export function generatedAlways(
 }
 
 /**
- * Binds SET. Setting a key column to itself does not count as changing the key.
+ * Binds the assignments of SET. Setting a key column to itself does not count as changing the key.
  *
  * @param own.columns The columns with the row's current values.
  */

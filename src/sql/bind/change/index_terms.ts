@@ -1,12 +1,11 @@
 /**
- * Recognises the expressions and conditions of indexes in the expressions and conditions of
- * statements.
+ * Finds the expressions and conditions of an index within a statement.
  *
  *     index (lower(a)) WHERE b > 5       lower(a) = $1 AND b > 7      the expression, the condition
  *
- * The literals of a statement are known only when it runs. Where the index has a constant and the
- * statement has a literal, the comparison of the two becomes a **guard**: the index is used only
- * in executions in which the guard is true.
+ * The literals of a statement are known only when it runs. If a constant of the index corresponds
+ * to a literal of the statement, the comparison of the two becomes a **guard**: an execution uses
+ * the index only if the guard is true.
  */
 import type { IndexEntry, TableEntry } from "../../../catalog/mod.ts";
 import {
@@ -42,9 +41,9 @@ import {
 
 /** The bound parts of an index definition. */
 interface IndexTerms {
-  /** The condition of a partial index, split at AND. */
+  /** The key expressions of the index, each with the column that represents it. */
   readonly keys: readonly { readonly term: BoundExpression; readonly standIn: BoundExpression }[];
-  /** The conditions of a partial index, which AND connects. */
+  /** The condition of a partial index, split at AND. */
   readonly where: readonly BoundExpression[];
 }
 
@@ -90,7 +89,7 @@ function boundTerms(table: TableEntry, { expressions = [], where }: IndexEntry):
 
 /**
  * Replaces the expressions of an index with the columns that represent them, and appends the
- * guards of these replacements to the given ones.
+ * guards of these replacements to the given guards.
  */
 export function asKeysOf(
   expression: BoundExpression,
@@ -113,7 +112,7 @@ export function asKeysOf(
 
 /**
  * Returns the guards under which the index contains every row that meets the conditions; undefined
- * if rows may be missing.
+ * if the index may lack some of these rows.
  */
 export function guardsFor(
   table: TableEntry,
@@ -123,7 +122,7 @@ export function guardsFor(
   return implied(conditions, termsIn(table, index).where);
 }
 
-/** Returns the conditions that the condition of the index does not already guarantee. */
+/** Returns the conditions of a statement that the index condition does not already guarantee. */
 export function withoutCondition(
   table: TableEntry,
   index: IndexEntry,
@@ -135,8 +134,8 @@ export function withoutCondition(
 }
 
 /**
- * Whether the index contains no row with NULL in a column. This holds if the condition of the
- * index cannot be true when the column is NULL.
+ * Whether the index excludes every row with NULL in the column. This holds if the index condition
+ * cannot be true when the column is NULL.
  */
 export function excludesNull(table: TableEntry, index: IndexEntry, columnId: number): boolean {
   const isColumn = (part: BoundExpression): boolean =>
@@ -183,8 +182,8 @@ function implies(
   wanted: BoundExpression,
 ): readonly BoundExpression[] | undefined {
   const guards = matched(given, wanted);
-  // A match that depends on guards may be too narrow: `a > $1` may imply `a > 5` although $1 is
-  // not 5.
+  // A match that depends on guards may be too restrictive: `a > $1` may imply `a > 5` even if $1
+  // is not 5.
   const ofBound = guards?.length === 0 ? undefined : impliesBound(given, wanted);
   const found = ofBound ?? guards;
   if (found !== undefined) return found;
@@ -275,8 +274,8 @@ function boundOf(condition: BoundExpression): Bound | undefined {
 }
 
 /**
- * Maps the operators of the implied and the given comparison to the operator that must hold
- * between their bounds. For example, `a > 7` implies `a >= 5` because 7 >= 5.
+ * Maps the operators of an implied and a given comparison to the operator that must hold between
+ * their bounds. For example, `a > 7` implies `a >= 5` because 7 >= 5.
  */
 const STRONGER: Readonly<
   Record<string, Readonly<Partial<Record<ComparisonOperator, ComparisonOperator>>>>

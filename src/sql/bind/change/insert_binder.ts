@@ -59,7 +59,7 @@ import { type BoundReturning, bindReturning } from "./returning_binder.ts";
 import { type BoundGuard, bindGuard } from "./row_guard.ts";
 
 /**
- * How many rows are bound in one step. A row with a few expressions takes about a dozen
+ * The number of rows bound in one step. A row with a few expressions takes about a dozen
  * microseconds.
  */
 const ROWS_PER_STEP = 16;
@@ -276,7 +276,7 @@ interface Filled {
   readonly table: TableEntry;
   readonly targets: readonly number[];
   readonly overriding: InsertStatement["overriding"];
-  /** The listed columns, if any of them is assigned in parts. */
+  /** The columns listed in the INSERT; set if the statement assigns to part of any of them. */
   readonly parts: readonly TargetColumn[] | undefined;
 }
 
@@ -418,7 +418,7 @@ function* bindCells(
   return { kind: "rows", rows, holdsQuery: hasQuery };
 }
 
-/** Whether all numbers and booleans in the list can be cast to the types of their columns. */
+/** Whether all numbers and booleans in a VALUES list can be cast to the types of their columns. */
 function areCastable(
   { columnCount, kinds }: LiteralValuesStatement,
   { table, targets }: Filled,
@@ -459,8 +459,7 @@ function castOutputs(
 ): BoundSelect {
   const { parts, table, targets } = filled;
   const { statement } = deps;
-  // The casts are applied outside DISTINCT and ORDER BY, because inside them they could change the
-  // result.
+  // Casts inside DISTINCT or ORDER BY could change the result, so they are applied outside.
   const mustNest = query.distinct !== "none" || query.orderBy.length > 0;
   const source = mustNest ? selectFromQuery(query, statement) : query;
   const given = source.outputs.flatMap(({ expression }, i): GivenCell<BoundExpression>[] => {
@@ -502,7 +501,7 @@ function givenCells(
   });
 }
 
-/** Returns the context of values, which can read no columns. */
+/** Returns the context in which the values of a change are bound. They cannot read columns. */
 function valuesContext(deps: DmlDeps): ExpressionContext {
   return {
     statement: deps.statement,

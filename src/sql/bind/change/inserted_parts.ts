@@ -1,4 +1,7 @@
-/** Joins the values that an INSERT gives for parts of columns: `INSERT INTO t (a[1], a[2])`. */
+/**
+ * Combines the values that an INSERT assigns to parts of the same column: `INSERT INTO t (a[1],
+ * a[2])`.
+ */
 import type { TableEntry } from "../../../catalog/mod.ts";
 import { TEXT } from "../../../types/mod.ts";
 import type { TargetColumn } from "../../parse/ast/ast.ts";

@@ -50,7 +50,7 @@ import { liveOnly, seqColumnOf } from "./update_binder.ts";
 export interface MergedCell {
   /** The position of the column in the table. */
   readonly position: number;
-  /** The index of the value among all values; undefined for DEFAULT. */
+  /** The index of the assigned value among the values of all clauses; undefined for DEFAULT. */
   readonly value: number | undefined;
 }
 
@@ -72,7 +72,10 @@ export interface BoundMerge {
   readonly valueCount: number;
   readonly guard: BoundGuard | undefined;
   readonly returning: BoundReturning | undefined;
-  /** Whether the last carried column is the action's name. `rows` does not yield that column. */
+  /**
+   * Whether the last column carried for RETURNING is the name of the MERGE action. `rows` does not
+   * yield that column.
+   */
   readonly carriesAction: boolean;
 }
 
@@ -150,7 +153,7 @@ function guardOf(
 }
 
 /**
- * Refuses a clause after one without a condition, because the later clause could never apply.
+ * Refuses a WHEN clause that can never apply because an earlier clause has no condition.
  * @throws {DatabaseError}
  */
 function requireReachable(clauses: readonly MergeClause[]): void {
@@ -250,7 +253,10 @@ function overColumns(
   return mapChildren(expression, (child) => overColumns(child, again));
 }
 
-/** Returns the scope with its columns replaced by those of the enclosing query. */
+/**
+ * Returns a copy of the scope in which the corresponding columns of the enclosing query replace
+ * the original columns.
+ */
 function renewedScope(
   { relations, visible }: Scope,
   again: (column: BoundColumn) => BoundColumn,
@@ -269,7 +275,7 @@ function renewedScope(
 
 /**
  * Returns a condition that tests whether the target has a matching row. It tests a primary key
- * column, which is NULL only if there is no row.
+ * column, which is NULL only if there is no matching row.
  */
 function matchOf({ columns, table }: Target): BoundExpression {
   const [keyId] = table.primaryKey;
@@ -287,7 +293,8 @@ function integer(value: number): BoundExpression {
 }
 
 /**
- * Returns an expression that computes a value only for rows to which the value's clause applies.
+ * Returns an expression that computes a value only for rows to which the value's WHEN clause
+ * applies.
  */
 function whenChosen(
   value: BoundExpression,
@@ -300,8 +307,8 @@ function whenChosen(
 }
 
 /**
- * Returns the changes that a clause makes. Columns that the clause leaves at their defaults are
- * omitted.
+ * Returns the changes that a WHEN clause makes. Columns that the clause leaves at their defaults
+ * are omitted.
  */
 function bindAction(
   { action }: MergeClause,

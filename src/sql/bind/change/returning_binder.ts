@@ -24,7 +24,7 @@ export interface BoundReturning {
  *
  * @param from The target, together with the items of FROM or USING.
  *
- * @param mergeAction The column that merge_action() reads. It is carried last.
+ * @param mergeAction The column that merge_action() reads. It is the last of the carried columns.
  */
 export function bindReturning(
   returning: readonly SelectedColumn[] | undefined,
@@ -38,7 +38,7 @@ export function bindReturning(
   if (returning === undefined) return undefined;
   const selected = bindSelectedColumns(returning, {
     context: { ...placeIn(from, { clause: "RETURNING", deps }), mergeAction },
-    // For a WITH entry, `*` covers only the declared columns, as it does in a query.
+    // In a WITH entry, `RETURNING *` covers only the declared columns, as `*` does in a query.
     withSystemColumns: deps.isOutermost,
   });
   const { view } = target;

@@ -33,7 +33,7 @@ export interface RowTest {
   readonly policies: readonly string[];
   /** The view whose WITH CHECK OPTION requires the condition; absent if policies require it. */
   readonly view?: string;
-  /** Whether this view is a partition. */
+  /** Whether the view that requires the condition is a partition. */
   readonly isOfPartition?: boolean;
   /**
    * Whether the condition is also tested on proposed rows that ON CONFLICT prevents from being
@@ -83,7 +83,10 @@ export interface GuardedChange {
   readonly view?: ViewRelation | undefined;
 }
 
-/** Returns the conditions; undefined if neither policies nor a view restrict the rows. */
+/**
+ * Returns the conditions on the rows that a change writes; undefined if neither policies nor a
+ * view restrict the rows.
+ */
 export function bindGuard(change: GuardedChange, deps: DmlDeps): BoundGuard | undefined {
   const { node, table } = change;
   const { rights, statement } = deps;
@@ -173,8 +176,8 @@ function namesOf({ table }: RuledTable, command: PolicyCommand, { rights }: DmlD
 }
 
 /**
- * The name of the referring row in the condition on a parent. Users cannot create tables with such
- * names.
+ * The alias of the referring row in the condition on its parent row. Users cannot create tables
+ * with such names.
  */
 const CHILD = "?child";
 const PARENT = "?parent";

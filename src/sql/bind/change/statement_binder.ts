@@ -21,7 +21,10 @@ export type BoundChange = BoundInsert | BoundUpdate | BoundDelete | BoundMerge;
 
 /** A data-modifying statement in WITH. */
 export interface BoundPart {
-  /** Identifies the rows that the change returns, for the parts that read them. */
+  /**
+   * Identifies the rows that the change returns, so that later parts of the statement can read
+   * them.
+   */
   readonly recursion: BoundRecursion;
   readonly change: BoundChange;
 }
@@ -59,7 +62,7 @@ function* bindWhole(node: QueryStatement, deps: DmlDeps): Generator<void, BoundW
   return { kind: "query", select: yield* bindInSteps(node, deps) };
 }
 
-/** Binds a change with a WITH that contains only queries. */
+/** Binds a change whose WITH contains only queries. */
 function* bindChange(node: QueryStatement, deps: DmlDeps): Generator<void, BoundChange> {
   switch (node.type) {
     case "insert":
@@ -89,7 +92,10 @@ function bindPart(binding: WithBinding, deps: DmlDeps, parts: BoundPart[]): CteE
   return { kind: "changed", name, columns: columnsOf(binding, change), recursion };
 }
 
-/** Returns the columns that later parts can read; undefined if the change returns no rows. */
+/**
+ * Returns the columns that later parts of the statement can read; undefined if the change returns
+ * no rows.
+ */
 function columnsOf(
   binding: WithBinding,
   { returning }: BoundChange,

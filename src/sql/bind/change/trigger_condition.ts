@@ -11,12 +11,12 @@ import { bindCondition } from "../expression/expression_binder.ts";
 import { readLiterals } from "../expression/untyped_literals.ts";
 import { Scope, type ScopeRelation } from "../scope.ts";
 
-/** A reference to a column or a row in a condition. */
+/** A reference to a column or a row in a trigger condition. */
 export type ConditionRef = Pick<ExprRef, "_location" | "name" | "star" | "table">;
 
 /**
- * Binds a condition. The id of a column of `old` is its position in the table. The ids of the
- * columns of `new` come after these.
+ * Binds the condition of a trigger. The id of each `old` column is its position in the table, and
+ * the ids of the `new` columns follow.
  *
  * @throws {DatabaseError}
  */
@@ -45,7 +45,7 @@ function relationOf(
   return { alias, namespace: undefined, columns: bound, systemColumns: [] };
 }
 
-/** Returns the references to the rows `old` and `new` in a condition. */
+/** Returns the references to the rows `old` and `new` in a trigger condition. */
 export function refsIn(condition: Expr): ConditionRef[] {
   return [...partsOf(condition)].flatMap((part) => {
     const node: Partial<ExprRef> = part;
@@ -55,7 +55,10 @@ export function refsIn(condition: Expr): ConditionRef[] {
   });
 }
 
-/** Returns the row to which a reference belongs; undefined if it belongs to neither. */
+/**
+ * Returns the row, `old` or `new`, to which a reference belongs; undefined if it belongs to
+ * neither.
+ */
 export function rowOfRef({ name, table }: ConditionRef): "new" | "old" | undefined {
   const row = table?.name ?? name;
   return row === "old" || row === "new" ? row : undefined;

@@ -1,8 +1,8 @@
 /**
  * Binds UPDATE and DELETE: the query that finds the rows to change, and their new values.
  *
- * The target table comes first in the query, beside the items of FROM or USING. Each of its rows
- * is changed only once, however many rows of these items it matches.
+ * The target table comes first in the query, followed by the items of FROM or USING. Each target
+ * row is changed only once, however many rows of the other items it matches.
  */
 import { defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
@@ -112,7 +112,8 @@ function joined({ from }: Target, items: readonly From[] | undefined, deps: DmlD
 }
 
 /**
- * Returns the query for the rows to change: the declared columns first, then the computed values.
+ * Returns the query that finds the rows to change. It yields the declared columns, and then the
+ * computed values.
  */
 function rowsOf(
   target: Target,

@@ -51,7 +51,7 @@ export interface ViewCondition {
   readonly condition: BoundExpression;
   /** Whether WITH CHECK OPTION applies to the condition. */
   readonly isChecked: boolean;
-  /** Whether the condition is a partition's bound. */
+  /** Whether the condition is the bound of a partition. */
   readonly isOfPartition: boolean;
 }
 
@@ -157,7 +157,7 @@ export function boundView(
   return { columns, values, conditions: [...inner.conditions, own] };
 }
 
-/** Binds the table or the view from which a view selects. */
+/** Binds the table or view that another view selects from. */
 function innerOf(
   view: ViewRelation,
   item: FromTable,
