@@ -147,8 +147,8 @@ interface BoundRange {
 }
 
 /**
- * Binds a slice. An omitted bound stands for the end of the array; a NULL bound makes the slice
- * NULL.
+ * Binds a slice of an array. An omitted bound means the respective end of the array; a NULL bound
+ * makes the slice NULL.
  */
 function bindSlice(
   array: BoundExpression,

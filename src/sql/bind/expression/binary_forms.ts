@@ -31,7 +31,7 @@ import { decimalLiteral } from "./decimal_literal.ts";
 import { comparedWith } from "./float_literal.ts";
 import { castArgument } from "./integer_parameters.ts";
 
-/** The largest magnitude at which integers are exact in doubles. */
+/** The largest magnitude up to which doubles represent every integer exactly. */
 const WHOLE_MAX = Number.MAX_SAFE_INTEGER;
 
 const COMPARISONS: ReadonlyMap<string, ComparisonOperator> = new Map<string, ComparisonOperator>([
@@ -202,8 +202,8 @@ function isSteppedBeside(operand: BoundExpression, other: BoundExpression): bool
 }
 
 /**
- * Returns an untyped literal or a NUMERIC compared with a DECIMAL; undefined for any other
- * operand.
+ * Returns an operand that is compared with a DECIMAL if it is an untyped literal or a NUMERIC;
+ * undefined for any other operand.
  */
 function comparedLiteral(
   operand: BoundExpression,

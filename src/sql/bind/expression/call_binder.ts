@@ -110,7 +110,9 @@ export function bindCall(call: ExprCall, context: ExpressionContext, bind: Bind)
   return bindScalar(call, context, bind);
 }
 
-/** Binds a form of SQL/XML or a user-defined function; undefined for any other call. */
+/**
+ * Binds an SQL/XML construct or a call to a user-defined function; undefined for any other call.
+ */
 function bindOutsideLibrary(
   call: ExprCall,
   context: ExpressionContext,
@@ -336,8 +338,8 @@ function bindNullif(
   node: ExprCall,
 ): BoundExpression {
   // In a comparison with a DECIMAL, a NUMERIC or a literal may be replaced by another value that
-  // gives the same comparison result. Here, the value is also the result of the call, so both
-  // sides are compared as NUMERIC.
+  // gives the same comparison result. NULLIF also returns the compared value, so it compares both
+  // sides as NUMERIC.
   const isUnsized = value.type.kind === "numeric" || value.type.kind === "unknown";
   const isReplaced = isUnsized && other.type.kind === "decimal";
   const asCompared = (operand: BoundExpression): BoundExpression =>
@@ -365,7 +367,9 @@ function bindNullif(
   };
 }
 
-/** Whether the value is returned in its own type although it is compared in a different one. */
+/**
+ * Whether NULLIF returns the value in its own type although it compares it in a different type.
+ */
 function keepsType(own: DataType, compared: DataType): boolean {
   if (own.kind === compared.kind) return true;
   if (isInteger(own)) return isInteger(compared);

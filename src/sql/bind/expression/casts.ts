@@ -314,8 +314,8 @@ function isNumericIdentity(from: DataType, to: DataType): boolean {
 }
 
 /**
- * Returns the factor that adds the missing decimal places; undefined unless all resulting values
- * fit.
+ * Returns the factor by which a cast multiplies a number to add decimal places; undefined unless
+ * all resulting values fit.
  */
 function factorOf(from: DataType, to: DataType): number | undefined {
   if (to.kind !== "decimal" || (from.kind !== "decimal" && !isInteger(from))) return undefined;

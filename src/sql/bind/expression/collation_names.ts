@@ -25,8 +25,8 @@ const CODE_POINTS: ReadonlyMap<string, string> = new Map([
 const ICU_NAME = /^(und|[a-z]{2,3}(?:-[A-Z][a-z]{3})?(?:-(?:[A-Z]{2}|\d{3}))?)-x-icu$/;
 
 /**
- * English stands for ICU's root collation, because it adds no rules to it. The runtime would take
- * `und`, the name of the root collation, to mean the computer's own language.
+ * English represents ICU's root collation, because it adds no rules of its own. The runtime would
+ * take `und`, the name of the root collation, to mean the computer's own language.
  */
 export const ROOT_LOCALE = "en";
 

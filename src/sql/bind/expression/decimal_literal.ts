@@ -1,11 +1,11 @@
 /**
  * Binds untyped literals compared with a DECIMAL, as in `price >= '9.995'` or `price = $1` with a
- * string, and numbers with a different scale from that of the DECIMAL.
+ * string, and numbers whose scale differs from the DECIMAL's.
  *
- * The literal gets exactly the type of the other side, so that the comparison can use the fast
- * form, keys and ranges of that type. The literal is not rounded. If it lies between two steps of
- * the scale, an ordering comparison uses the step that gives the same result, and an equality
- * matches no value.
+ * The literal gets exactly the type of the other side, so that the comparison can use that type's
+ * fast loop, key lookups and range checks. The literal is not rounded. If it lies between two
+ * neighbouring values of that type, an ordering comparison uses the neighbour that gives the same
+ * result, and an equality matches no value.
  */
 import {
   addWhole,

@@ -35,7 +35,7 @@ export function bindDomainCheck(
 }
 
 /**
- * Returns the value with the checks of a domain's conditions applied.
+ * Wraps a value in the checks of a domain's conditions.
  *
  * @param value A value of the domain's base type.
  * @throws {DatabaseError} UNSUPPORTED_FEATURE if the value is volatile.

@@ -241,7 +241,7 @@ function bindKeywordCall(expression: KeywordCall, context: ExpressionContext): B
   }
 }
 
-/** Binds `$n`. In the query of a function, `$n` is an argument. */
+/** Binds `$n`. In the query of a function, `$n` is the function's n-th argument. */
 function bindParameter(
   node: Extract<Expr, { type: "parameter" }>,
   { outer, statement }: ExpressionContext,

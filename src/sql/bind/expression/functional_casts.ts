@@ -71,7 +71,7 @@ const FUNCTIONAL_CASTS: ReadonlyMap<string, DataType> = new Map<string, DataType
 /** The types that may be called as functions with a date and a time as arguments. */
 const MOMENTS: ReadonlySet<string> = new Set(["timestamp", "timestamptz"]);
 
-/** Binds a call as a cast; undefined if the call is not one. */
+/** Binds a call that names a type as a cast; undefined for any other call. */
 export function bindFunctionalCast(
   call: ExprCall,
   context: ExpressionContext,

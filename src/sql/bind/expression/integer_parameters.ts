@@ -11,8 +11,8 @@ import type { BoundExpression } from "../bound_expressions.ts";
 import { type CastTarget, castTo } from "./casts.ts";
 
 /**
- * Finds the form that accepts arguments of the given types. If there is none, searches again,
- * treating integer parameters as INT.
+ * Finds the form of a function or operator that accepts arguments of the given types. If there is
+ * none, searches again, treating integer parameters as INT.
  *
  * @param find Returns the form for the given types; undefined if no form accepts them.
  */

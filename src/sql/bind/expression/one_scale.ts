@@ -23,8 +23,8 @@ import { binaryOf } from "./binary_forms.ts";
 import { castTo } from "./casts.ts";
 
 /**
- * Returns an expression with the same numbers at a single scale; undefined if the scale of some
- * part is unknown.
+ * Returns an equivalent expression in which all numbers have the same scale; undefined if the
+ * scale of some part is unknown.
  */
 export function ofOneScale(expression: BoundExpression, node: Expr): BoundExpression | undefined {
   const { kind, type } = expression;

@@ -15,8 +15,8 @@ interface OperatorCall {
 }
 
 /**
- * Returns the operator expression that a call stands for; undefined if the function implements no
- * operator.
+ * Returns the operator expression that is equivalent to a call; undefined if the function
+ * implements no operator.
  */
 export function operatorOfCall(call: ExprCall): Expr | undefined {
   const [left, right] = call.args;

@@ -22,7 +22,7 @@ interface Equality {
   readonly value: BoundExpression;
 }
 
-/** Equalities on one column that are compared as the same type. */
+/** A group of equalities on one column that are compared as the same type. */
 interface EqualityGroup {
   readonly column: BoundExpression;
   readonly values: BoundExpression[];
@@ -30,7 +30,7 @@ interface EqualityGroup {
   readonly place: number;
 }
 
-/** Equalities on the same columns that are compared as the same types. */
+/** A group of equalities on the same columns that are compared as the same types. */
 interface RowGroup {
   readonly columns: readonly BoundExpression[];
   readonly values: (readonly BoundExpression[])[];
@@ -77,7 +77,8 @@ function rowFor(
     const equality = equalityOf(each);
     if (equality === undefined) return undefined;
     const { column } = equality;
-    // A column may be cast to a different type in each comparison, so the type is part of the key.
+    // The key contains the type, because a column may be cast to a different type in each
+    // comparison.
     const sign = `${columnIdIn(column)} ${column.kind} ${JSON.stringify(column.type)}`;
     if (found.some((other) => other.sign === sign)) return undefined;
     found.push({ sign, equality });

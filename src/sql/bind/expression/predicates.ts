@@ -264,9 +264,9 @@ export function bindQuantified(
   }
   const left = bind(expression.left, context);
   const array = bind(argument, context);
-  // The elements of an untyped array get the type of the other side, without its precision and
+  // The elements of an untyped array get the type of the other operand, without its precision and
   // scale. If the operator does not accept that type on both sides, the elements get the type that
-  // the operator expects with the other side's type, such as TSQUERY with TSVECTOR.
+  // the operator expects beside the other operand, such as TSQUERY with TSVECTOR.
   const isUntyped = array.type.kind === "unknown";
   const element = isUntyped ? unbounded(settled(left.type)) : elementOf(array.type);
   const form =
@@ -353,8 +353,8 @@ function settled(type: DataType): DataType {
 }
 
 /**
- * Combines tests by three-valued logic: a test with a deciding result determines the outcome. If
- * there is none, the outcome is unknown if any test was unknown.
+ * Combines test results by three-valued logic. A single deciding result determines the outcome. If
+ * there is none, the outcome is unknown if any result is unknown.
  */
 function quantified(
   value: Value,

@@ -20,7 +20,7 @@ export interface RowParts {
   readonly fields: readonly {
     readonly name: string;
     readonly value: BoundExpression;
-    /** The field's value before its literals were given default types. */
+    /** The field's value before its untyped literals got default types. */
     readonly untyped?: BoundExpression;
   }[];
   /** An expression that is NULL only if the row is missing; undefined if the row always exists. */

@@ -40,11 +40,11 @@ export interface InnerQuery {
   readonly query: BoundSelect;
   readonly outerReferences: OuterReferences;
   readonly context: ExpressionContext;
-  /** The syntax node of the query or, for the query of a function, of the call. */
+  /** The syntax node of the query; for the query of a function, the node of the call. */
   readonly node: AstNode;
   /**
-   * Set if each column of the query becomes a separate value: the index of the column that this
-   * value comes from.
+   * The index of the query column that provides this value, if each column of the query becomes a
+   * separate value.
    */
   readonly column?: number;
   /** The syntax tree of the query; absent for the query of a function. */
@@ -112,7 +112,7 @@ export function bindExists(call: ExprCall, context: ExpressionContext): BoundExp
   return valueOf({ ...inner, query: bare }, { type: BOOLEAN, form: { kind: "exists" } });
 }
 
-/** The parts of a comparison with the rows of a query. */
+/** The parts of a comparison with the rows of a query, as in `a = ANY (query)`. */
 export interface Quantified {
   /** The left side: a single value, or the values of a row. */
   readonly operands: readonly BoundExpression[];
@@ -181,6 +181,7 @@ export function bindQuantifiedQuery(
 
 /**
  * Requires that the rows of a query can be stored in a set for lookups.
+ *
  * @throws {DatabaseError} UNSUPPORTED_FEATURE
  */
 function requireMembers(type: DataType, node: Expr): void {

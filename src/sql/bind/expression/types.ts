@@ -130,7 +130,7 @@ const BITS: ReadonlyMap<string, boolean> = new Map([
   ["varbit", true],
 ]);
 
-/** The column types that take their numbers from a sequence, keyed by name. */
+/** The data types of serial columns, keyed by the name of the serial type. */
 const SERIALS: ReadonlyMap<string, DataType> = new Map<string, DataType>([
   ["smallserial", SMALLINT],
   ["serial2", SMALLINT],
@@ -216,7 +216,7 @@ function builtInType(definition: BasicDataTypeDef): DataType {
 }
 
 /**
- * Returns the type that a definition names; undefined if none of the lists above contains the
+ * Returns the type that a definition names; undefined if no list of built-in types contains the
  * name.
  */
 function listedType(definition: BasicDataTypeDef): DataType | undefined {
@@ -371,7 +371,7 @@ function decimalFrom(
     : { kind: "numeric", size };
 }
 
-/** The largest precision that a type may declare, and also the largest scale. */
+/** The largest precision that NUMERIC may declare, and also the largest scale. */
 const NUMERIC_PRECISION_MAX = 1000;
 
 function inRange(

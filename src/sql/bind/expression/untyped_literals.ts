@@ -12,7 +12,7 @@ import type { LiteralRead } from "../bound_expressions.ts";
 /**
  * Converts literals before the statement runs.
  *
- * @param startOf Returns the position in the SQL of the literal in a slot.
+ * @param startOf Returns the position, in the SQL, of the literal that a slot contains.
  * @throws {DatabaseError} The error of the first literal that cannot be converted, with its
  *   position.
  */
@@ -34,7 +34,10 @@ export function readLiterals(
   }
 }
 
-/** Whether any constant cannot be converted. If so, every execution of the statement fails. */
+/**
+ * Whether the statement contains a constant that cannot be converted. If so, every execution
+ * fails.
+ */
 export function hasFaultyLiteral(reads: readonly LiteralRead[]): boolean {
   return reads.some(({ slot }) => slot === undefined);
 }

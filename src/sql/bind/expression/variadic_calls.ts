@@ -80,7 +80,7 @@ export function bindVariadic(
   };
 }
 
-/** Returns how many arguments precede the array. */
+/** Returns the number of arguments that precede the VARIADIC array. */
 function fixedCountOf({ overload: { parameters, variadic } }: ResolvedFunction): number {
   let count = parameters.length;
   while (count > 0 && parameters[count - 1] === variadic) count -= 1;
@@ -118,8 +118,8 @@ function evaluatorFor(
     readonly single: ResolvedFunction;
   },
 ): EvaluateCall {
-  // The array may be empty, so the function is resolved without elements, even if a direct call
-  // would require at least one.
+  // The VARIADIC array may be empty, so the function is resolved without elements, even if a
+  // direct call would require at least one.
   const found = resolveAmong(overloads, types);
   const resolved = found ?? (types.length === fixedCount ? single : undefined);
   if (resolved === undefined) throw unknownFunction(call.function.name, types, call);

@@ -1,9 +1,9 @@
 /**
- * Binds the forms of the SQL/XML standard: XMLELEMENT, XMLFOREST, XMLPI, XMLPARSE, XMLSERIALIZE,
- * XMLROOT and IS DOCUMENT. XMLEXISTS is an ordinary call, and XMLTABLE yields rows.
+ * Binds the constructs of the SQL/XML standard: XMLELEMENT, XMLFOREST, XMLPI, XMLPARSE,
+ * XMLSERIALIZE, XMLROOT and IS DOCUMENT. XMLEXISTS is an ordinary call, and XMLTABLE yields rows.
  *
- * The name of such a call contains everything that its result depends on besides the arguments,
- * because calls with the same name and arguments count as equal.
+ * Each construct is bound as a call. Calls with the same name and arguments count as equal, so the
+ * name contains everything else on which the result depends.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -32,7 +32,7 @@ import { domainOf, resolveType } from "./types.ts";
 
 type ScalarXml = Exclude<XmlSyntax, { kind: "exists" | "table" }>;
 
-/** Binds a form of SQL/XML; undefined for any other call. */
+/** Binds an SQL/XML construct; undefined for any other call. */
 export function bindXmlForm(
   call: ExprCall,
   around: { bind: Bind; context: ExpressionContext },
@@ -101,7 +101,7 @@ function boundForm(
 
 type XmlEvaluation = (values: readonly Value[]) => Value;
 
-/** Makes a call whose result is NULL if an argument is NULL. */
+/** Creates a call whose result is NULL if an argument is NULL. */
 function callOf(
   name: string,
   type: DataType,
@@ -111,7 +111,7 @@ function callOf(
   return { kind: "call", type, name, args, evaluate, seesNull: false, volatility: "immutable" };
 }
 
-/** Makes a call that yields XML and handles NULL itself. */
+/** Creates a call that yields XML and handles NULL itself. */
 function xmlCall(
   name: string,
   args: readonly BoundExpression[],
