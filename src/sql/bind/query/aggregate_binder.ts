@@ -112,7 +112,8 @@ function boundAggregate(call: ExprCall, context: ExpressionContext, bind: Bind):
     extra,
     isDistinct,
     filter: call.filter === undefined ? undefined : bindFilter(call.filter, inner, bind),
-    // With DISTINCT, the values arrive sorted, unless the call requires a different order.
+    // With DISTINCT, the aggregate receives its values in sorted order, unless the call requires a
+    // different order.
     orderBy: orderBy ?? (isDistinct && form.keepsOrder === true ? args.map(ascending) : []),
   };
 }
@@ -337,7 +338,10 @@ const GROUPING_ARGUMENTS_MAX = 31;
  */
 export const GROUPING = "grouping";
 
-/** Returns a placeholder for a GROUPING call. The block replaces it once it knows its groups. */
+/**
+ * Returns a placeholder for a GROUPING call. The query block replaces the placeholder once the
+ * block's groups are known.
+ */
 export function bindGrouping(
   call: ExprCall,
   context: ExpressionContext,
@@ -411,8 +415,8 @@ function readsOuterAlone({ argument, extra, filter, orderBy }: BoundAggregate): 
 }
 
 /**
- * Returns the expressions that determine the level of an aggregate. The star in `count(*)` is not
- * a column.
+ * Returns the expressions that determine to which query an aggregate belongs. The star in
+ * `count(*)` is not a column.
  */
 function expressionsOf(call: ExprCall): readonly Expr[] {
   const { args, filter, orderBy = [], withinGroup: sort, withinGroupThen = [] } = call;

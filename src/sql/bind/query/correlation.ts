@@ -51,7 +51,7 @@ export class OuterReferences implements Correlation {
 }
 
 /**
- * The context of a query that is declared in one query and read in an inner one, such as a WITH
+ * The context of a query that is declared in one query and read in an inner query, such as a WITH
  * entry. Names are resolved where the query is declared, and the values are passed on to the place
  * where it is read.
  */
@@ -102,7 +102,7 @@ export interface RoutineArgument {
 
 /**
  * The context of a function's query. It contains only the parameters, because a function must not
- * see the columns of the query that calls it.
+ * see the columns of the calling query.
  */
 export class RoutineArguments implements Correlation {
   readonly context: ExpressionContext;
@@ -176,7 +176,9 @@ export class RoutineArguments implements Correlation {
 /** The variables of a program, as the SQL inside the program reads them. */
 export interface ProgramVariables {
   find(ref: ExprRef): BoundExpression | undefined;
-  /** Returns the error for a name that begins with a variable's name but cannot be resolved. */
+  /**
+   * Returns the error for a name that begins with the name of a variable but cannot be resolved.
+   */
   faultOf(ref: ExprRef): DatabaseError | undefined;
   /**
    * Returns the value of `$index`.
@@ -208,7 +210,7 @@ export class VariableArguments extends RoutineArguments {
 }
 
 /**
- * Returns the error for a name in a program that begins with a variable's name but cannot be
+ * Returns the error for a name in a program that begins with the name of a variable but cannot be
  * resolved; undefined for any other name.
  */
 export function variableFault(

@@ -5,8 +5,9 @@
  *     reads once    SELECT …, s.a FROM s WHERE rest        and finds rows by s.a = t.b
  *
  * The result is a hash join in which the outer query is the streaming side. A query can be
- * rewritten if outer references occur only in such equalities. The keys become the first grouping
- * expressions, so that an aggregate is computed per key.
+ * rewritten if outer references occur only in such equalities. Its sides of the equalities (here
+ * s.a) are the keys of the join. They become the first grouping expressions, so that an aggregate
+ * is computed per key.
  */
 import { BOOLEAN } from "../../../types/mod.ts";
 import type { StatementBinding } from "../binding.ts";
@@ -21,10 +22,13 @@ interface KeyPair {
   readonly outer: BoundExpression;
 }
 
-/** Returns the keyed form of a query, which must not be volatile; undefined if it has none. */
+/**
+ * Returns an equivalent of a query that runs once for all outer rows; undefined if there is none.
+ * The query must not be volatile.
+ */
 export function keyedForm(query: BoundSelect, statement: StatementBinding): KeyedQuery | undefined {
   if (query.withTies || typeof query.distinct === "object") return undefined;
-  // If there were grouping sets, each of them would have to include the keys.
+  // With grouping sets, each set would have to include the keys of the join.
   if (query.groupingSets !== undefined) return undefined;
   const pairs: KeyPair[] = [];
   const rest: BoundExpression[] = [];

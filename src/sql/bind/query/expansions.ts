@@ -93,7 +93,7 @@ function inOrder(
 ): BoundExpansion[] {
   const expansions: BoundExpansion[] = [];
   for (const stage of STAGES) {
-    // Calls in arguments were bound earlier, so their levels are already known.
+    // A call in another call's arguments is bound first, so its nesting level is already known.
     const levels = new Map<number, number>();
     const together: ExpansionCall[][] = [];
     for (const call of calls) {
@@ -115,7 +115,10 @@ function inOrder(
   return expansions;
 }
 
-/** Applies `change` to the arguments of all calls except those that run before grouping. */
+/**
+ * Applies `change` to the arguments of all table function calls except the calls that run before
+ * grouping.
+ */
 export function mapExpansions(
   expansions: readonly BoundExpansion[],
   change: (expression: BoundExpression) => BoundExpression,

@@ -140,7 +140,7 @@ function joinedItem(
   );
 }
 
-/** Whether an item may read the items before it. A function may do so even without LATERAL. */
+/** Whether a FROM item may read the items before it. A function may do so even without LATERAL. */
 function isLateral(item: From): boolean {
   switch (item.type) {
     case "call":
@@ -186,8 +186,8 @@ function bindNested(item: Nested, deps: SelectDeps): Generator<void, FromResult>
 }
 
 /**
- * Binds an item that contains no query. This happens without a pause, because a pause costs more
- * than binding a table.
+ * Binds a FROM item that contains no query. It does not yield, because yielding costs more than
+ * binding a table.
  */
 function bindSource(item: Exclude<From, Nested>, deps: SelectDeps): FromResult {
   return item.type === "table" ? bindTable(item, deps) : bindFunction(item, deps);
@@ -472,7 +472,7 @@ function named(columns: readonly BoundColumn[], { name }: ColumnEntry): BoundCol
   return columns.find((column) => column.name === name);
 }
 
-/** Returns the column that shows a stored column. */
+/** Returns the column of a relation that shows the given stored column. */
 function storedIn(
   columns: readonly BoundColumn[],
   { columnId }: ColumnEntry,
@@ -507,7 +507,7 @@ export interface TableInScope {
   readonly node: AstNode;
 }
 
-/** Returns a stored table as a relation. The caller has recorded the required right. */
+/** Returns a stored table as a relation. The required right must already have been recorded. */
 export function tableResult(table: TableEntry, options: TableInScope): FromResult {
   const { alias, isAliased, names, node, partsOf, past, ruleOf, statement } = options;
   const shown = shownColumnsOf(table);

@@ -125,7 +125,7 @@ export function* bindGroups(
     checkMembers(both, item);
     sets = sets.flatMap((set) => further.map((more) => set.concat(more)));
   }
-  // A node may occur in many sets but is bound only once.
+  // A syntax node may occur in many grouping sets but is bound only once.
   const positions = new Map<Expr, number>();
   const numberOf = (node: Expr): number => {
     const number = positions.get(node) ?? positionOf(node);
@@ -166,7 +166,7 @@ class OutputKeys {
   }
 }
 
-/** Removes each set that has the same expressions as an earlier one, in any order. */
+/** Removes each grouping set that has the same expressions as an earlier set, in any order. */
 function distinctSets(sets: readonly (readonly number[])[]): readonly (readonly number[])[] {
   const firsts = new Map<string, readonly number[]>();
   for (const set of sets) {
@@ -262,8 +262,8 @@ export class GroupedBlock {
   /** Finds an expression among the grouping expressions. */
   readonly #places: ExpressionPlaces;
   /**
-   * The indexes of the grouping expressions that are outputs themselves. Two such outputs may be
-   * equal.
+   * The indexes of the grouping expressions that are themselves outputs of the query. Two such
+   * outputs may be equal.
    */
   readonly #placeOfOutput: ReadonlyMap<BoundExpression, number>;
   readonly #sets: readonly number[][] | undefined;
@@ -369,8 +369,8 @@ export class GroupedBlock {
   }
 
   /**
-   * Returns the value of a direct argument. Without grouping sets, it has the same value in every
-   * row of a group, so it can be computed from each row.
+   * Returns the expression for a direct argument of an aggregate. Without grouping sets, the
+   * argument has the same value in every row of a group, so it can be computed from any row.
    */
   #ofGroup(expression: BoundExpression): BoundExpression {
     const rewritten = this.rewrite(expression);
@@ -401,7 +401,8 @@ export class GroupedBlock {
     return {
       kind: "call",
       type: INT,
-      // The name contains the masks, so that only calls with the same masks count as equal.
+      // The name of the call contains the bit masks, so that only calls with the same masks count
+      // as equal.
       name: `grouping ${masks.join(",")}`,
       args: [{ kind: "column", type: INT, column }],
       evaluate: ([set = null]) => masks[Number(set)] ?? null,

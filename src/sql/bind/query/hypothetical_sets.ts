@@ -20,7 +20,10 @@ import { partsOf } from "../../parse/ast/tree_parts.ts";
 import type { Bind, ExpressionContext } from "../binding.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
 
-/** The function of a placeholder. No other call has this object, whatever its name. */
+/**
+ * The function name of every placeholder. A placeholder is recognised by this object and not by
+ * its text, so no other call can be mistaken for one.
+ */
 const DIRECT_ARGUMENT: QName = { name: "direct argument", _location: { start: 0, end: 0 } };
 
 /**
@@ -56,7 +59,7 @@ function directArgument(value: BoundExpression): BoundExpression {
 }
 
 /**
- * Returns the direct argument whose placeholder an expression is; undefined if it is not a
+ * Returns the direct argument that a placeholder represents; undefined if the expression is not a
  * placeholder.
  */
 export function directArgumentOf(expression: BoundExpression): BoundExpression | undefined {
@@ -108,7 +111,7 @@ function placeholderFor(value: Expr): Expr {
   return { type: "call", function: DIRECT_ARGUMENT, args: [value], _location };
 }
 
-/** A sort key, and the value whose position is computed. */
+/** A sort key, and the value that is ranked by it. */
 interface ComparedKey {
   readonly sort: OrderByStatement;
   readonly value: Expr;
@@ -196,7 +199,7 @@ class Rewriting {
     return this.#coalesced(this.#binary(order === "DESC" ? ">" : "<", left, right), isByNull);
   }
 
-  /** Counts NULL as one distinct value if rows with NULL sort before the value. */
+  /** Counts NULL as one distinct value if rows with NULL sort before the ranked value. */
   #nullsBefore(key: Expr, before: Expr): Expr {
     const isNull = this.#binary("AND", this.#unary("IS NULL", key), before);
     const { _location } = this.#call;

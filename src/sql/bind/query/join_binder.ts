@@ -112,7 +112,9 @@ function commonNames(left: Scope, right: Scope): Name[] {
     .map(({ name }) => ({ name, _location: { start: 0, end: 0 } }));
 }
 
-/** A column of each side, merged into one by USING or NATURAL. */
+/**
+ * A pair of columns, one from each side of a join, that USING or NATURAL merges into one column.
+ */
 interface MergedPair {
   readonly left: BoundColumn;
   readonly right: BoundColumn;

@@ -30,8 +30,8 @@ export function groupsBeside(
   const { condition, join, left, outerReferences = [], right } = from;
   if (right.kind !== "relation" || right.relation.kind !== "query") return undefined;
   const { alias, columns, query } = right.relation;
-  // Such an aggregate yields exactly one row, so a left join ON true is equivalent to an inner
-  // join.
+  // An aggregate without GROUP BY yields exactly one row, so a left join ON true is equivalent to
+  // an inner join.
   const isTrue = condition === undefined || isConstantTrue(condition);
   if (join === "full" || (join === "left" && !isTrue) || !isWholeAggregate(query)) return undefined;
   const keyed = keyedForm(query, statement);

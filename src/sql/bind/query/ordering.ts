@@ -48,8 +48,8 @@ export function outputByOrdinal(
 }
 
 /**
- * Whether an expression is a constant other than a position. Such a constant is the same for all
- * rows, so it cannot sort them and is probably a mistake.
+ * Whether a sort expression is a constant other than the position of an output. Such a constant is
+ * the same for all rows, so it cannot sort them and is probably a mistake.
  */
 function isOtherConstant(expression: Expr): boolean {
   switch (expression.type) {

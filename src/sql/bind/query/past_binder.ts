@@ -18,7 +18,7 @@ import type { SelectDeps } from "./select_deps.ts";
 
 /**
  * Binds the time in FOR SYSTEM_TIME AS OF, and records that the statement reads history. Returns
- * undefined if FROM has no such clause.
+ * undefined if the FROM item has no such clause.
  *
  * @throws {DatabaseError} INVALID_OPERATION for a STREAM table; TYPE_MISMATCH
  */

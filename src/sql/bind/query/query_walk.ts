@@ -72,7 +72,7 @@ function queriesIn(relation: BoundRelation): readonly BoundSelect[] {
     case "function":
     case "changes":
     case "working":
-    // An entry may be read in many places, so its properties are cached with the entry itself.
+    // A WITH entry may be read in many places, so its properties are cached with the entry itself.
     case "cte":
       return [];
     case "query":

@@ -6,7 +6,7 @@
 import { shownColumnsOf, type TableEntry } from "../../../catalog/mod.ts";
 import type { ColumnDefinition, Expr, FromCall, QName } from "../../parse/ast/ast.ts";
 
-/** Maps each function to the one that does the same with a list of column definitions. */
+/** Maps each function to its equivalent that takes a list of column definitions. */
 const DEFINED_FORMS: ReadonlyMap<string, string> = new Map([
   ["json_populate_record", "json_to_record"],
   ["json_populate_recordset", "json_to_recordset"],
@@ -15,8 +15,8 @@ const DEFINED_FORMS: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * Returns the call with the columns of its table. A call with a value of a row type stays
- * unchanged, because the type's fields are its columns.
+ * Adds the columns of the named table to a call. A call with a value of a row type stays
+ * unchanged, because the fields of the row type are its columns.
  *
  * @param tableNamed Returns the table with a given name, and records that the statement reads it.
  * @throws {DatabaseError} TABLE_NOT_FOUND

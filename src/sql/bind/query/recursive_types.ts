@@ -33,7 +33,10 @@ import { castTo } from "../expression/casts.ts";
  */
 const PATIENT_ROUNDS = 3;
 
-/** Widens the columns to fit the recursive side. Returns the same array if they already fit. */
+/**
+ * Widens the columns of a recursive query to fit its recursive side. Returns the same array if
+ * they already fit.
+ */
 export function widened(
   columns: readonly DataType[],
   given: readonly DataType[],
@@ -66,7 +69,7 @@ interface RecursivePlace {
 }
 
 /**
- * Casts the outputs of a side to the column types.
+ * Casts the outputs of one side of a recursive query to the query's column types.
  *
  * @throws {DatabaseError} TYPE_MISMATCH
  */

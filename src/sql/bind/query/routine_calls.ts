@@ -385,8 +385,8 @@ function rowOf({ outputs }: BoundSelect, { columns, type }: RoutineCall): BoundE
 
 /**
  * Returns the expression that replaces a call, if the function's query merely computes an
- * expression; undefined if the function has to remain a query. An argument that is not free must
- * occur exactly once, because it replaces the parameter.
+ * expression; undefined if the function has to remain a query. The argument replaces the
+ * parameter, so a parameter must occur exactly once, unless evaluating its argument costs nothing.
  */
 function inlineValue(
   query: BoundSelect,
@@ -397,7 +397,8 @@ function inlineValue(
   const [only] = outputs;
   const isExpression = from === undefined && where === undefined && !isAggregated;
   if (!isExpression || !isPlainSelect(query) || only === undefined) return undefined;
-  // A strict function tests its arguments before it reads them, so they are read more than once.
+  // A strict function tests its arguments for NULL before it reads them, so each is read more than
+  // once.
   if (isStrict(call) && !call.args.every(isFree)) return undefined;
   const counts = new Map<number, number>();
   const replaced = (part: BoundExpression): BoundExpression => {
@@ -460,11 +461,11 @@ function missingArgument(call: RoutineCall): BoundExpression | undefined {
   return operands.length === 1 ? operands[0] : { kind: "or", type: BOOLEAN, operands };
 }
 
-/** A call as a table function, for select lists and ROWS FROM. */
+/** A call to a user-defined function, bound as a table function for select lists and ROWS FROM. */
 export interface MadeRoutine {
   readonly made: BoundTableFunction;
   readonly columns: readonly RoutineColumn[];
-  /** Whether the columns form a row. If false, the only column is the value. */
+  /** Whether the columns form a row. If false, the only column is the function's value. */
   readonly isRow: boolean;
 }
 

@@ -39,12 +39,12 @@ export interface RoutineCall {
   readonly node: ExprCall;
 }
 
-/** Whether a parameter takes an argument. */
+/** Whether a call passes an argument for the parameter. */
 export function isInput({ mode }: Pick<RoutineParameter, "mode">): boolean {
   return mode !== "out" && mode !== "table";
 }
 
-/** Whether a parameter is a column of the result. */
+/** Whether the parameter becomes a column of the result. */
 export function isOutput({ mode }: Pick<RoutineParameter, "mode">): boolean {
   return mode !== "in" && mode !== "variadic";
 }
@@ -160,7 +160,7 @@ export function withoutOutputs<Call extends ExprCall>(
 /**
  * Finds the function to which a call refers, and binds the arguments.
  *
- * @param callables The functions with the name in the call.
+ * @param callables The functions that have the name used in the call.
  * @throws {DatabaseError} FUNCTION_NOT_FOUND
  */
 export function resolveRoutine(
@@ -240,8 +240,8 @@ function compareFits(left: Candidate, right: Candidate): number {
 }
 
 /**
- * Returns what makes a function fit less well: the cost of casts, polymorphic types, and
- * parameters with defaults.
+ * Returns the measures by which a function fits a call less well: the cost of casts, polymorphic
+ * types, and parameters with defaults.
  */
 function misfitOf({ callable, cost }: Candidate): readonly [number, number, number] {
   const inputs = callable.routine.parameters.filter(isInput);
@@ -312,7 +312,8 @@ interface CallPlace {
 }
 
 /**
- * Returns the arguments as a function would receive them; undefined if it does not accept them.
+ * Returns the arguments of a call as the given function would receive them; undefined if the
+ * function does not accept them.
  */
 function candidateOf(
   callable: CallableRoutine,

@@ -46,7 +46,7 @@ export interface RuledTable {
 
 type RuleDeps = Pick<SelectDeps, "bindInSteps" | "rights" | "statement">;
 
-/** Records that a statement reads a table, and who needs the right to read it. */
+/** Records that a statement reads a table, and which user needs the right to read it. */
 export function noteRight(
   table: TableEntry,
   { rights, statement }: Pick<RuleDeps, "rights" | "statement">,
@@ -70,8 +70,8 @@ export function noteRows(table: TableEntry, { rights, statement }: RuleDeps): vo
 }
 
 /**
- * Returns the condition that stored rows must meet for all of the commands; undefined if every row
- * qualifies.
+ * Returns the condition that stored rows must meet under the policies for all of the given
+ * commands; undefined if every row qualifies.
  */
 export function storedRule(
   ruled: RuledTable,
@@ -88,7 +88,7 @@ export function storedRule(
   );
 }
 
-/** Returns the condition that new rows must meet; undefined if every row qualifies. */
+/** Returns the condition that policies impose on new rows; undefined if every row qualifies. */
 export function newRule(
   ruled: RuledTable,
   command: "insert" | "update",

@@ -23,7 +23,10 @@ import type {
 } from "../../parse/ast/ast.ts";
 import { emptySelect } from "../../parse/select_block.ts";
 
-/** The alias under which both sides are read as relations. No name in a statement can equal it. */
+/**
+ * The alias under which each side of the recursive union is read as a relation. No name in a
+ * statement can equal it.
+ */
 const SIDE = "*SIDE*";
 
 /** A column that SEARCH or CYCLE adds. */
@@ -111,8 +114,8 @@ function marksOf(
 }
 
 /**
- * Returns the recursive side extended so that it also selects the added columns of the rows from
- * which it continues.
+ * Extends the recursive side so that it also selects the added columns from the rows of the
+ * previous step.
  */
 function passingOn(
   side: SelectStatement,
@@ -155,7 +158,10 @@ function passingOn(
   return { ...side, columns, where };
 }
 
-/** Returns the alias under which FROM reads the entry; undefined if FROM does not read it. */
+/**
+ * Returns the alias under which FROM reads the recursive WITH entry; undefined if FROM does not
+ * read it.
+ */
 function entryIn(from: readonly From[], name: string): string | undefined {
   for (const item of from) {
     if (item.type === "from group" && item.alias === undefined) {
@@ -194,7 +200,7 @@ function refused({ name, _location }: Name, why: string): DatabaseError {
   });
 }
 
-/** Creates syntax nodes with the position of the union. */
+/** Creates syntax nodes, all with the position of the recursive union. */
 class Nodes {
   readonly place: AstNode;
 

@@ -190,7 +190,7 @@ function* selectInSteps(
     })),
     windows: windows.calls.map((call) => mapCall(call, over)),
     expansions: mapExpansions(made, over),
-    // The list of columns that grouping has to yield is complete only at this point.
+    // Only at this point is the list of columns that grouping has to yield complete.
     groupBy: grouping?.groupBy ?? [],
     groupingSets: grouping?.sets,
     aggregates,
@@ -312,7 +312,7 @@ function outerStar(
 }
 
 /**
- * Returns the columns for which `*` or `t.*` stands.
+ * Returns the columns to which `*` or `t.*` expands.
  * @throws {DatabaseError}
  */
 function starColumns(

@@ -24,8 +24,8 @@ export interface RelationSource {
    */
   table(name: { name: string; schema?: string | undefined }, node: AstNode): TableEntry;
   /**
-   * Returns the partitions of a table, or those within the partition with the given id; undefined
-   * where they cannot be listed.
+   * Returns the partitions of a table or, if `within` is given, the partitions within that
+   * partition; undefined if they cannot be listed.
    */
   partsOf(tableId: number, within?: number): TableParts | undefined;
   systemView(namespace: string, name: string): SystemView | undefined;
@@ -51,7 +51,7 @@ export interface ViewRelation {
   readonly ownRights: ViewRights | undefined;
   /**
    * How rows written through the view are checked against the conditions of the view; undefined if
-   * they are not.
+   * they are not checked.
    */
   readonly checkOption?: "cascaded" | "local" | undefined;
   /** Set for a partition of a table. */
@@ -114,7 +114,7 @@ export interface CteList {
   readonly others: CteList | undefined;
 }
 
-/** The meaning of a WITH entry's name. */
+/** The possible meanings of the name of a WITH entry. */
 export type CteEntry =
   | {
       readonly kind: "query";
@@ -123,12 +123,12 @@ export type CteEntry =
       readonly names: readonly string[];
       readonly cte: BoundCte;
       /**
-       * The number of levels of WITH entries and views that the entry reads through, including
-       * itself.
+       * The number of nested WITH entries and views through which the entry reads, including the
+       * entry itself.
        */
       readonly height: number;
       readonly outer: Correlation | undefined;
-      /** Binds the entry's query again, with a different context for its outer values. */
+      /** Binds the WITH entry's query again, with a different context for its outer values. */
       readonly bind: (outer: Correlation | undefined) => BoundSelect;
     }
   | {

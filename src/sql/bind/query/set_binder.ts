@@ -107,8 +107,8 @@ function withCommonTypes(
 }
 
 /**
- * Returns a side with its outputs cast. The casts are applied outside DISTINCT, which must compare
- * the original values.
+ * Returns one side of a set operation with its outputs cast. The casts are applied outside
+ * DISTINCT, which must compare the original values.
  */
 function withOutputs(
   query: BoundSelect,

@@ -1,9 +1,9 @@
 /**
- * Binds table function calls in FROM and in select lists. In a select list, a call expands the
- * rows.
+ * Binds table function calls in FROM and in select lists. In a select list, a call may turn each
+ * input row into several rows.
  *
  *     SELECT a, unnest(t.b) FROM t              each row of t as often as b has elements
- *     SELECT a, (jsonb_each(t.b)).* FROM t      the columns of a call that has several
+ *     SELECT a, (jsonb_each(t.b)).* FROM t      all columns of a call that yields several
  *
  * Several calls in the same select list run side by side, and shorter results are padded with
  * NULL. `expansions.ts` determines when each call runs.
@@ -181,16 +181,13 @@ function boundRoutine(
   };
 }
 
-/**
- * Yields the rows of a function without their last column, which serves only to mark them as
- * present.
- */
+/** Yields the rows of a function without their last column, which only marks a row as present. */
 function* shownRows(made: BoundTableFunction, values: readonly Value[]): Generator<Row> {
   for (const row of made.rows(values)) yield row.slice(0, -1);
 }
 
 /**
- * Returns the error for a function in FROM that waits. Such a function cannot wait, because
+ * Returns the error for a function in FROM that would have to wait. This is not possible, because
  * functions in FROM produce their rows in one tick.
  */
 function waitInFrom(item: FromCall, name: string): DatabaseError {
@@ -218,8 +215,8 @@ export function bindExpansion(
   const [first] = columns;
   if (first !== undefined && columns.length === 1) return columnValue(first);
   const fields = columns.map((column) => ({ name: column.name, value: columnValue(column) }));
-  // The key of a member is NULL only in padding rows, which are added if another call in the list
-  // returns more rows.
+  // The first field of a row is NULL only in padding rows, which are added if another call in the
+  // select list returns more rows.
   return valueOfRow({ fields, presence: fields[0]?.value });
 }
 

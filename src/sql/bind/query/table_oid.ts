@@ -15,20 +15,23 @@ import { bindCondition } from "../expression/expression_binder.ts";
 import { parseStored } from "../expression/type_names.ts";
 import { Scope } from "../scope.ts";
 
-/** The OID of the first object with an id in the catalog. PostgreSQL reserves all lower ones. */
+/** The OID of the first object with an id in the catalog. PostgreSQL reserves all lower OIDs. */
 const FIRST_OID = 16384;
 
-/** Returns the OID of an object with an id in the catalog, as a value of type OID. */
+/** Returns the OID of the object with the given catalog id, as a value of type OID. */
 export function oidOfId(id: number): string {
   return unsignedValue("oid", BigInt(FIRST_OID + id)) ?? "";
 }
 
-/** Returns the id of the object with an OID. It is negative if no object of the catalog has it. */
+/**
+ * Returns the catalog id of the object with the given OID. The result is negative if the catalog
+ * cannot contain such an object.
+ */
 export function idOfOid(oid: string): number {
   return Number.parseInt(oid, 16) - FIRST_OID;
 }
 
-/** A partition that has no partitions of its own. */
+/** A leaf partition: a partition that is not partitioned further. */
 export interface TablePart {
   /** The id of the partition in the catalog. */
   readonly id: number;
@@ -45,9 +48,9 @@ export interface TableParts {
 export interface TableOidOptions {
   readonly statement: StatementBinding;
   readonly node: AstNode;
-  /** The partitions of a partitioned table; undefined where they cannot be listed. */
+  /** The leaf partitions of a partitioned table; undefined if they cannot be listed. */
   readonly parts: TableParts | undefined;
-  /** Returns the column of the relation that shows a column of the table. */
+  /** Returns the column of the relation that shows the given column of the table. */
   readonly columnOf: (column: TableEntry["columns"][number]) => BoundColumn | undefined;
 }
 

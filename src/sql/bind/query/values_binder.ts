@@ -15,7 +15,7 @@ import { bindExpression } from "../expression/expression_binder.ts";
 import { Scope } from "../scope.ts";
 import { queriesAround, type SelectDeps } from "./select_deps.ts";
 
-/** How many cells are bound in one step. Each takes a few microseconds. */
+/** The number of cells bound in one step. Each cell takes a few microseconds. */
 const CELLS_PER_STEP = 32;
 
 /**

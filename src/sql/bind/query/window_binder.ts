@@ -295,7 +295,8 @@ function extended(over: CallOver, { hasFrame, window }: NamedWindow): BoundWindo
 }
 
 /**
- * Accepts an untyped literal as a key. Whatever its value, it puts all rows into the same group.
+ * Accepts an untyped literal as a key of a window. Whatever its value, it puts all rows into the
+ * same group.
  */
 function settledKey(expression: BoundExpression): BoundExpression {
   if (expression.type.kind !== "unknown") return expression;
@@ -309,7 +310,7 @@ const DEFAULT_FRAME: BoundFrame = {
   exclude: undefined,
 };
 
-/** The rank of each kind of bound. The start of a frame must not rank after its end. */
+/** The rank of each kind of frame bound. The start of a frame must not rank after its end. */
 const PLACES: Readonly<Record<FrameBound["type"], number>> = {
   "unbounded preceding": 0,
   preceding: 1,

@@ -10,7 +10,8 @@ import { formOfList } from "../equivalence.ts";
 import { sameList, sameOptional, sameSorts } from "../walk.ts";
 
 /**
- * Returns all expressions of a call: its arguments, its filter and the expressions of its window.
+ * Returns all expressions of a window call: its arguments, its filter and the expressions of its
+ * window.
  */
 export function expressionsOfCall({ args, filter, window }: BoundWindowCall): BoundExpression[] {
   const { frame, orderBy, partitionBy } = window;
@@ -24,7 +25,7 @@ export function expressionsOfCall({ args, filter, window }: BoundWindowCall): Bo
   ];
 }
 
-/** Returns a copy of the call with `change` applied to its expressions. */
+/** Returns a copy of a window call with `change` applied to its expressions. */
 export function mapCall(
   call: BoundWindowCall,
   change: (expression: BoundExpression) => BoundExpression,
@@ -50,7 +51,7 @@ export function mapCall(
   };
 }
 
-/** Whether two calls have the same value in every row. */
+/** Whether two window calls have the same value in every row. */
 export function sameCall(left: BoundWindowCall, right: BoundWindowCall): boolean {
   return (
     nameOf(left) === nameOf(right) &&
@@ -69,7 +70,8 @@ function nameOf({ form }: BoundWindowCall): string {
 }
 
 /**
- * Returns a string for a call. Calls that {@linkcode sameCall} considers equal have equal strings.
+ * Returns a string for a window call. Calls that {@linkcode sameCall} considers equal have equal
+ * strings.
  */
 export function formOfCall({ args, filter, window }: BoundWindowCall): string {
   const { end, start } = window.frame;

@@ -260,8 +260,8 @@ function bindUnion(query: SelectFromUnion, binding: WithBinding, deps: SelectDep
   };
   const names = namesOf(binding, first);
   const side = boundUntilWide(first, names, { query, name, deps: untyped });
-  // Neither side reads the entry, so the query is an ordinary union, whose column types are common
-  // to both sides.
+  // Neither side of the union reads the WITH entry, so the query is an ordinary union, whose
+  // column types are common to both sides.
   if (!side.isRecursive) requireNoWalk(binding);
   if (!side.isRecursive) return setOperationOf(query, [left, side.next], deps);
   const { next, recursion, types } = side;
@@ -367,8 +367,8 @@ function checkForm(
 }
 
 /**
- * Replaces the outputs of a side. Casts are applied outside DISTINCT, which must compare the
- * original values.
+ * Replaces the outputs of one side of a recursive union. Casts are applied outside DISTINCT, which
+ * must compare the original values.
  */
 function withOutputs(
   query: BoundSelect,
@@ -405,7 +405,7 @@ export function relationOfEntry(
     );
   }
   if (entry.kind === "working") {
-    // An entry that is bound again in a subquery has already been counted as read where it was
+    // A WITH entry that is bound again in a subquery has already been counted as read where it was
     // declared.
     const isDirect = entry.outer === outer;
     if (isDirect) entry.references.count += 1;
@@ -434,8 +434,8 @@ export function relationOfEntry(
     cte.references.count += 1;
     return { kind: "cte", cte, alias, columns };
   }
-  // A subquery evaluates the entry's outer references itself, so the entry is bound again as part
-  // of the subquery.
+  // A subquery evaluates the outer references of a WITH entry itself, so the entry is bound again
+  // as part of the subquery.
   if (cte.isVolatile) {
     throw notAvailable(item, "a volatile WITH entry that reads outer columns in a subquery");
   }
@@ -467,8 +467,8 @@ function recursiveForm(
 }
 
 /**
- * Describes the first place where a query reads its recursion although it must not; undefined if
- * there is none. These places are the nullable side of an outer join, the right side of EXCEPT,
+ * Describes the first forbidden place in which a query reads its own recursion; undefined if there
+ * is none. The forbidden places are the nullable side of an outer join, the right side of EXCEPT,
  * either side of INTERSECT ALL or EXCEPT ALL, and inside a query that aggregates. In most of them,
  * more rows in one step could mean fewer rows in the next, and an empty step could still produce
  * rows, so the recursion might never end. INTERSECT ALL and EXCEPT ALL depend on how many times a
@@ -524,9 +524,9 @@ function placeIn(
 }
 
 /**
- * Returns the entries of WITH RECURSIVE in the order in which they are bound: each one after the
- * entries that it reads, even if those are written later. The written order is kept if it already
- * satisfies this condition. Entries that read each other in a cycle are refused.
+ * Returns the entries of WITH RECURSIVE in the order in which they are bound: each entry follows
+ * the entries that it reads, even if those are written later. The written order is kept if it
+ * already satisfies this condition. Entries that read each other in a cycle are refused.
  */
 function inOrderOfReading(entries: readonly WithBinding[]): readonly WithBinding[] {
   const places = new Map(entries.map(({ alias }, place) => [alias.name, place]));
