@@ -101,9 +101,7 @@ export interface Alteration extends ChangedSequences {
   readonly referring: readonly IncomingReference[];
   /** The definition of the altered table; undefined if nothing changes. */
   readonly next: TableEntry | undefined;
-  /**
-   * The conditions that existing rows must meet. If any row violates them, the ALTER TABLE fails.
-   */
+  /** Conditions that existing rows must meet. If any row violates them, the ALTER TABLE fails. */
   readonly demands: readonly RowDemand[];
   /** The columns for which the ALTER TABLE rewrites existing rows. */
   readonly rewrites: readonly ColumnRewrite[];
@@ -327,8 +325,8 @@ function completed(
 }
 
 /**
- * Sets the value of a new column in existing rows. The column's default is evaluated once for all
- * of them.
+ * Sets the value of a new column in existing rows. The column's default is evaluated only once for
+ * all of these rows.
  */
 function withMissing(
   column: ColumnEntry,
@@ -429,7 +427,7 @@ function dropColumn(
     );
   }
   if (generated.length > 0) {
-    // The order does not matter, because no generated column is computed from another.
+    // The generated columns may be dropped in any order, because none is computed from another.
     const without = generated.reduce((next, { name: each }) => {
       const dropped = {
         type: "drop column",

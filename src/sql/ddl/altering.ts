@@ -25,7 +25,7 @@ export interface Alterer {
 export interface ChangedSequences {
   readonly sequences: readonly SequenceEntry[];
   readonly droppedSequences: readonly SequenceEntry[];
-  /** The numbers that the sequences will have reached once the change is in force. */
+  /** The numbers that the sequences will have reached once the ALTER TABLE is in force. */
   readonly marks: readonly SequenceMark[];
 }
 
@@ -41,9 +41,7 @@ export class Altering implements Alterer, ChangedSequences {
   readonly deps: AltererDeps;
   readonly principal: Principal;
   readonly namespace: string;
-  /**
-   * The conditions that existing rows must meet. If any row violates them, the ALTER TABLE fails.
-   */
+  /** Conditions that existing rows must meet. If any row violates them, the ALTER TABLE fails. */
   readonly demands: RowDemand[] = [];
   /** The columns for which the ALTER TABLE rewrites existing rows. */
   readonly rewrites: ColumnRewrite[] = [];

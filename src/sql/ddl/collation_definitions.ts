@@ -336,8 +336,8 @@ function isTag(text: string): boolean {
   try {
     return Intl.getCanonicalLocales(text).length === 1;
   } catch {
-    // Ignoring the error is safe: for a locale that it cannot read, ICU falls back to the root
-    // collation, as does PostgreSQL.
+    // Ignoring the error is safe: like PostgreSQL, ICU falls back to the root collation for a
+    // locale that it cannot read.
     return false;
   }
 }

@@ -184,7 +184,7 @@ function demandedDomain(
 }
 
 /**
- * Requires that no index computes values from the column.
+ * Requires that no index computes values from a column whose type changes.
  *
  * @throws {DatabaseError} DEPENDENT_OBJECTS
  */
@@ -338,8 +338,8 @@ function moveSequence(
 }
 
 /**
- * Returns the table with a new index in place of each index that contains the old form of a
- * retyped column.
+ * Returns the table with a new index in place of each index that contains the old form of a column
+ * whose type changes.
  */
 function withRebuiltIndexes(
   table: TableEntry,
@@ -376,7 +376,7 @@ export function requireRewritable(table: TableEntry, position: number): void {
 }
 
 /**
- * Requires that no generated column is computed from the column.
+ * Requires that no generated column is computed from the given column.
  *
  * @throws {DatabaseError} DEPENDENT_OBJECTS
  */
@@ -394,7 +394,7 @@ function requireNoGenerated(table: TableEntry, column: ColumnEntry, position: nu
 }
 
 /**
- * Requires that no foreign key uses the column.
+ * Requires that no foreign key uses the given column.
  * @throws {DatabaseError} DEPENDENT_OBJECTS
  */
 function requireNoReference(
@@ -486,8 +486,8 @@ function typeIn(table: TableEntry | undefined, columnId: number | undefined): Da
 }
 
 /**
- * Requires that a stored expression is valid for the altered column. Positions in the resulting
- * errors would refer to the stored SQL rather than to the statement, so they are replaced.
+ * Requires that a stored expression is valid for the altered column. Errors would refer to
+ * positions in the stored SQL, so these are replaced with positions in the statement.
  */
 function requireFit(
   { name, position, what }: { what: string; name: string; position: number },

@@ -44,7 +44,8 @@ type CommentDeps = BindingDeps & Pick<SqlEnvironment, "catalog" | "clock" | "sto
 type AlteredObject = Pick<CommentStatement, "_location" | "kind" | "name">;
 
 /**
- * Requires that the caller may comment on an object. Every user who may alter it may do so.
+ * Requires that the caller may comment on an object. Every user who may alter an object may
+ * comment on it.
  *
  * @throws {DatabaseError} PERMISSION_DENIED
  */
@@ -125,8 +126,8 @@ export function commentOn(
 }
 
 /**
- * Returns the new comment; undefined if the comment is to be removed. An empty string removes it,
- * as in PostgreSQL.
+ * Returns the new comment; undefined if the comment is to be removed. An empty string removes the
+ * comment, as in PostgreSQL.
  */
 function textOf({ comment }: CommentStatement): string | undefined {
   return comment === "" ? undefined : comment;
@@ -246,7 +247,7 @@ interface Commented {
 }
 
 /**
- * Returns the entries, with the comment added to the entry that has the given name; undefined if
+ * Returns the entries with the comment added to the entry that has the given name; undefined if
  * there is no such entry.
  */
 function withComment<Entry extends Commented>(

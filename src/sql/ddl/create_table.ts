@@ -25,7 +25,7 @@ import { withLikedParts, withLikes } from "./table_likes.ts";
 import { qualifiedName, type TableCall, type TableDeps } from "./table_statement.ts";
 
 /**
- * Checks the caller's rights, before any part of the request runs.
+ * Checks the caller's rights for CREATE TABLE, before any part of the request runs.
  *
  * @throws {DatabaseError} PERMISSION_DENIED
  */
@@ -88,8 +88,8 @@ function createWhole(
     withLikedParts(withUnique(withFreeKeyName(table, catalog), node, catalog), likes, catalog);
   const owned = (table: TableEntry): TableEntry =>
     owner === undefined ? table : withOwnerPolicies(table, owner, { call, deps });
-  // The sequences, indexes, foreign keys and policies are tried out now, so that an invalid one is
-  // refused before any part of the request runs.
+  // The sequences, indexes, foreign keys and policies are already created on trial, so that an
+  // invalid one is refused before any part of the request runs.
   const tried = withSequences(numbered, numberings, maker).table;
   requireKnownTypes(tried, { catalog, position });
   const { userId: createdBy } = principal;
@@ -126,7 +126,7 @@ function createWhole(
 }
 
 /**
- * Returns whether the table's name is taken and IF NOT EXISTS tolerates that.
+ * Returns whether the table's name is taken and IF NOT EXISTS permits this.
  *
  * @throws {DatabaseError} ALREADY_EXISTS
  */

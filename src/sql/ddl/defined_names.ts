@@ -80,11 +80,11 @@ export class DefinedNames {
    * @param namespace The namespace in which unqualified names are looked up.
    */
   mayMend(node: Statement, code: ErrorCode, namespace: string): boolean {
-    // This error does not name the dependent objects, such as the views of a table or the tables
-    // of a namespace.
+    // A DEPENDENT_OBJECTS error does not name the dependent objects, such as the views of a table
+    // or the tables of a namespace.
     if (code === "DEPENDENT_OBJECTS" && this.#names.relation.size > 0) return true;
-    // Some sequence names do not occur as names in the SQL: those in string literals, as in
-    // nextval('orders_id_seq'), and those generated for columns.
+    // Some sequence names do not occur as names in the SQL: names in string literals, as in
+    // nextval('orders_id_seq'), and names generated for columns.
     const isUnwritten = code === "OBJECT_NOT_FOUND" && MAY_NAME_UNWRITTEN.has(node.type);
     if (isUnwritten && this.#names.relation.size > 0) return true;
     const isOfUser = node.type === "alter user" || node.type === "drop user";

@@ -355,7 +355,7 @@ export class DefinitionStatements {
 /**
  * Returns the response to a CREATE that had no effect because its object already exists.
  *
- * @throws The given error, if it has a different cause.
+ * @throws The given error, if it has any other cause.
  */
 function passedOver(error: unknown): string {
   if (!(error instanceof DatabaseError) || error.code !== "ALREADY_EXISTS") throw error;

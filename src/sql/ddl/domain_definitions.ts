@@ -71,7 +71,7 @@ function rulesOf({ constraints, dataType, name }: CreateDomainStatement): Domain
 }
 
 /**
- * Refuses a constraint that contradicts or repeats an earlier one.
+ * Refuses a constraint that contradicts or repeats an earlier constraint.
  *
  * @throws {DatabaseError} INVALID_DEFINITION
  */
@@ -273,7 +273,7 @@ function findDomain(catalog: Catalog, name: QName, namespace: string): TypeEntry
 }
 
 /**
- * Requires that the new name of a domain is free, and that no stored SQL uses the old one.
+ * Requires that the new name of a domain is free, and that no stored SQL uses the old name.
  * @throws {DatabaseError} ALREADY_EXISTS, DEPENDENT_OBJECTS
  */
 function requireFreeRename(

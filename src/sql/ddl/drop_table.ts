@@ -1,6 +1,6 @@
 /**
  * Executes DROP TABLE. It also drops tables on behalf of other statements: the tables of a dropped
- * namespace, and materialized views that read something dropped. In one tick, a drop receives a
+ * namespace, and materialized views that read a dropped object. In one tick, a drop receives a
  * seq, commits in the catalog and takes effect in storage. The files that contain the rows are
  * removed afterwards.
  */
@@ -37,26 +37,26 @@ import { topicsWithout } from "./topic_sources.ts";
 
 /** The objects that a statement drops, with everything that is dropped along with them. */
 export interface DroppedObjects {
-  /** Tables, including those of materialized views. */
+  /** The dropped tables, including the tables of materialized views. */
   readonly tables: readonly TableEntry[];
-  /** Views and functions, and the queries of materialized views. */
+  /** The dropped views and functions, and the queries of dropped materialized views. */
   readonly views: readonly ViewEntry[];
-  /** Partitions, keyed by table id, of tables that are not dropped. */
+  /** The dropped partitions of tables that are kept, keyed by table id. */
   readonly partitions: ReadonlyMap<number, readonly PartitionViewEntry[]>;
-  /** Columns, of tables that are not dropped, whose DEFAULTs use a dropped sequence. */
+  /** The columns of kept tables whose DEFAULTs use a dropped sequence. */
   readonly numbered: readonly NumberedColumn[];
-  /** Foreign keys, of tables that are not dropped, that refer to dropped tables. */
+  /** The foreign keys of kept tables that refer to dropped tables. */
   readonly referring: readonly IncomingReference[];
-  /** Policies, of tables that are not dropped, that read dropped tables. */
+  /** The policies of kept tables that read dropped tables. */
   readonly policies: readonly PlacedPolicy[];
-  /** Triggers, of tables that are not dropped, that call dropped functions. */
+  /** The triggers of kept tables that call dropped functions. */
   readonly triggers: readonly PlacedTrigger[];
-  /** Describes the dropped objects in the response. */
+  /** The description of the dropped objects in the response. */
   readonly message: string;
 }
 
 /**
- * Checks the caller's rights, before any part of the request runs.
+ * Checks the caller's rights for DROP TABLE, before any part of the request runs.
  *
  * @throws {DatabaseError} PERMISSION_DENIED
  */
@@ -140,7 +140,8 @@ function droppedBy(
 }
 
 /**
- * Returns the partition with a given name and its own partitions; an empty list if there is none.
+ * Returns the partition with a given name and the partitions within it; an empty list if there is
+ * none.
  */
 function partsNamed(
   name: QName,
@@ -153,11 +154,11 @@ function partsNamed(
 
 /** The objects that a statement names, or the contents of a namespace that it names. */
 export interface NamedObjects {
-  /** Tables, keyed by id. */
+  /** The named tables, keyed by id. */
   readonly tables: ReadonlyMap<number, TableEntry>;
   /** Views and functions. */
   readonly entries: readonly ViewEntry[];
-  /** Partitions, keyed by view id, of tables that are not dropped. */
+  /** The partitions of tables that are not dropped, keyed by view id. */
   readonly partitions?: ReadonlyMap<number, PartitionViewEntry>;
 }
 
@@ -253,7 +254,7 @@ export function dependentsDropped(
   return [...views, ...more.filter(({ viewId }) => !known.has(viewId))];
 }
 
-/** Returns the entries with the queries of those `tables` that are materialized views. */
+/** Returns the catalog entries for the queries of the materialized views among `tables`. */
 function queriesOf(tables: readonly TableEntry[], catalog: Catalog): ViewEntry[] {
   return tables.flatMap(({ materialized }) =>
     materialized === undefined ? [] : (catalog.viewById(materialized.queryId) ?? []),

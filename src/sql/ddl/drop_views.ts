@@ -1,5 +1,5 @@
 /**
- * Executes DROP VIEW and DROP FUNCTION. With CASCADE, they may also drop tables: those of
+ * Executes DROP VIEW and DROP FUNCTION. With CASCADE, they may also drop the tables of
  * materialized views.
  */
 import { DatabaseError } from "../../base/errors.ts";

@@ -57,7 +57,9 @@ export type ReferringTable = Pick<
   | "tableId"
 >;
 
-/** Returns the foreign keys in a CREATE TABLE, those of column constraints first. */
+/**
+ * Returns the foreign keys in a CREATE TABLE. The foreign keys of column constraints come first.
+ */
 export function foreignKeysIn({
   columns,
   constraints = [],
@@ -231,7 +233,7 @@ function isReferable(
   );
 }
 
-/** Returns the foreign keys that need an index dropped by a change to the parent table. */
+/** Returns the foreign keys that depend on an index that a change to the parent table drops. */
 export function referencesLosing(
   next: TableEntry,
   catalog: Pick<Catalog, "tables" | "version">,

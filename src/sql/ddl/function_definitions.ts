@@ -137,7 +137,9 @@ function sourceFor({ namespace, principal }: ViewCall, deps: BindingDeps): Relat
   return dmlDepsOf(deps, { namespace, principal, statement }).source;
 }
 
-/** Returns the place where a statement that changes a function looks up the function's name. */
+/**
+ * Returns the context in which a statement that changes a function looks up the function's name.
+ */
 export function functionPlace(call: ViewCall, deps: BindingDeps): FunctionPlace {
   return { ...call, catalog: deps.catalog, source: sourceFor(call, deps) };
 }

@@ -1,6 +1,6 @@
 /**
  * Implements GENERATED ALWAYS AS (…) STORED: checks the expressions of generated columns, and
- * finds the generated columns that depend on a given column.
+ * finds the generated columns that depend on another column.
  */
 
 import { DatabaseError } from "../../base/errors.ts";
@@ -62,7 +62,9 @@ export function generatedFrom(table: TableEntry, name: string): ColumnEntry[] {
   );
 }
 
-/** Binds an expression over a table's columns. The id of each column is its position. */
+/**
+ * Binds an expression over a table's columns. The id of each column is its position in the table.
+ */
 function boundIn(
   table: Pick<TableEntry, "columns" | "name">,
   node: Expr,

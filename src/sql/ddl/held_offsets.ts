@@ -2,7 +2,7 @@
  * Preserves the offsets of topics while a source table is altered or dropped. The offsets are made
  * durable beforehand, and no further messages get an offset until the new definition is in force.
  *
- * - Only a table that is a source of a topic has offsets to preserve.
+ * - Only the source table of a topic has offsets to preserve.
  * - Waiting takes several ticks, so a statement is bound again each time the offsets of a table
  *   have been made durable.
  */

@@ -8,8 +8,8 @@
  * is ready or dropped. If the server stops, the index keeps its state, and the build continues
  * after the next startup.
  *
- * A unique index that a transaction has committed must not be dropped because of a duplicate. Its
- * table cannot be written to before it is ready, not even after a restart.
+ * A unique index that a transaction has committed must not be dropped because of a duplicate. No
+ * statement can write to its table until the index is ready, not even after a restart.
  */
 import { mayRead, type Principal, requireAlter, requireReach, requireRun } from "../../auth/mod.ts";
 import { DatabaseError, isExpected } from "../../base/errors.ts";
@@ -90,7 +90,7 @@ export function authorizeIndexes(
 }
 
 /**
- * Binds CREATE INDEX against the current catalog.
+ * Binds CREATE INDEX against the current state of the catalog.
  * @throws {DatabaseError}
  */
 export function createIndex(
@@ -200,8 +200,8 @@ interface IndexPlace {
 }
 
 /**
- * Finds an index by name. Returns undefined if it does not exist or if the caller may not read its
- * table.
+ * Finds an index by name. Returns undefined if the index does not exist or if the caller may not
+ * read its table.
  */
 function visibleIndex(
   catalog: Catalog,
@@ -466,7 +466,7 @@ async function build(deps: IndexDeps, built: Built): Promise<JobEnd> {
   const checked = indexOf(deps, built);
   if (checked === undefined) return stopped();
   const { isCommitted: _, ...rest } = checked;
-  // Only from this point on is it certain that no two live rows have overlapping ranges.
+  // Only from this point on is it certain that the ranges of no two live rows overlap.
   const apart = index.isExclusion === true ? { enforcedSeq: store.issueSeq() } : {};
   setIndex(deps, tableId, { ...rest, ...apart, state: "ready" });
   return { status: "completed", message: `index ${index.name} is ready` };

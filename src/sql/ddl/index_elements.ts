@@ -108,8 +108,8 @@ export function withIndex<Table extends IndexedTable>(
     columnIds,
     ...(expressions.length === 0 ? {} : { expressions }),
     isUnique,
-    // A non-unique index does not compare keys, so the clause has no effect on such an index, as
-    // in PostgreSQL.
+    // A non-unique index does not compare keys, so NULLS NOT DISTINCT has no effect on it, as in
+    // PostgreSQL.
     ...(isUnique && written.equalNulls === true && { equalNulls: true }),
     ...(written.isExclusion === true && { isExclusion: true }),
     isConstraint,
@@ -181,7 +181,7 @@ function exclusionOf({
       },
     );
   }
-  // The values that must be equal come first in the index, followed by the range.
+  // In the index, the values that must be equal come first, followed by the range.
   const equal = parts.filter(({ operator }) => operator === "=");
   const columns = [...equal, ...ranges].map(({ part }) => part);
   return { columns, where, name, isUnique: false, isConstraint: true, isExclusion: true, position };
@@ -221,9 +221,8 @@ function constraintOn(
 }
 
 /**
- * Refuses NULLS NOT DISTINCT for a partial index. In index files, rows that do not satisfy the
- * condition are listed under a key of NULLs, so rows with that key would wrongly count as
- * duplicates.
+ * Refuses NULLS NOT DISTINCT for a partial index. Index files list the rows that do not satisfy
+ * the condition under a key of NULLs, so rows with that key would wrongly count as duplicates.
  *
  * @throws {DatabaseError} UNSUPPORTED_FEATURE
  */
@@ -353,7 +352,7 @@ function namedColumn(table: IndexedTable, { _location, name }: Name): ColumnEntr
 }
 
 /**
- * Returns a new table with a primary key name that is not in use. The default name may be taken,
+ * Returns a new table with an unused name for its primary key. The default name may be taken,
  * because a renamed table keeps the name of its key.
  */
 export function withFreeKeyName<Table extends IndexedTable>(
@@ -371,8 +370,8 @@ export function withFreeKeyName<Table extends IndexedTable>(
 }
 
 /**
- * Returns a function that tells whether a name is already used by an index, constraint, table or
- * view of the namespace.
+ * Returns a function that tests whether an index, constraint, table or view of the namespace
+ * already uses a name.
  */
 export function takenNames(
   own: IndexedTable,

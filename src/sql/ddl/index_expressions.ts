@@ -1,6 +1,6 @@
 /**
- * Checks the expressions and conditions of indexes. The value of each for a row must be the same
- * at any time and for any caller, so that an index can be rebuilt from the rows.
+ * Checks the expressions and conditions of indexes. For a given row, each must yield the same
+ * value at any time and for any caller, so that an index can be rebuilt from the rows.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { IndexCondition, IndexExpression, TableEntry } from "../../catalog/mod.ts";
@@ -54,7 +54,7 @@ export function invertedExpression(
   return { sql, reads: readBy(table, bound), type: bound.type, terms };
 }
 
-/** The operator classes of inverted indexes, with the kind of terms that each of them indexes. */
+/** The operator classes of inverted indexes, with the kind of terms that each class indexes. */
 const CLASSES: ReadonlyMap<string, TermKind> = new Map([
   ["tsvector_ops", "words"],
   ["gin_trgm_ops", "trigrams"],
@@ -89,7 +89,8 @@ function termKindFor(
 }
 
 /**
- * Returns the kind of terms that values of a type have by default; undefined if they have none.
+ * Returns the kind of terms by which values of a type are indexed by default; undefined if there
+ * is none.
  */
 function termKindOf(type: DataType): TermKind | undefined {
   switch (type.kind) {

@@ -54,7 +54,7 @@ export function movedName({ name }: { readonly name: string }): string {
 }
 
 /**
- * Checks the caller's rights, before any part of the request runs.
+ * Checks the caller's rights for ATTACH or DETACH PARTITION, before any part of the request runs.
  * @throws {DatabaseError}
  */
 export function authorizePartition(
@@ -229,7 +229,7 @@ function hasAlike(index: IndexEntry, table: TableEntry, parent: TableEntry): boo
 
 /**
  * Binds ATTACH PARTITION: the table gets a name that no statement can use, and the partition takes
- * over its former name.
+ * over the table's former name.
  */
 function attachPartition(
   node: AttachPartitionStatement,
@@ -334,7 +334,7 @@ function detachPartition(
 }
 
 /**
- * Returns a partition of the detached partition in the form that it has as a partition of the new
+ * Returns a nested partition of the detached partition in the form that it takes under the new
  * table.
  */
 function movedPart(

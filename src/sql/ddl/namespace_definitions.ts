@@ -38,8 +38,8 @@ import type { DroppedObjects, NamedObjects } from "./drop_table.ts";
 import { optionSettings } from "./table_elements.ts";
 
 /**
- * A definition that has been bound against the catalog. Calling the function in the same tick
- * carries out the change. It returns a description of the change.
+ * A definition that has been bound against the catalog. The function must be called in the same
+ * tick. It makes the change, and returns a description of it.
  */
 export type BoundDefinition = () => string | Promise<string>;
 
@@ -50,7 +50,7 @@ export type EntryDeps = Pick<SqlEnvironment, "catalog" | "clock" | "store">;
 type NamespaceDeps = Pick<SqlEnvironment, "catalog" | "store"> & Pick<DefinitionFollowers, "live">;
 
 /**
- * Checks the caller's rights, before any part of the request runs.
+ * Checks the caller's rights to a namespace, before any part of the request runs.
  *
  * @throws {DatabaseError} PERMISSION_DENIED
  */
@@ -255,8 +255,8 @@ function isPlain(entry: ViewEntry): boolean {
 /**
  * Drops the contents of a namespace, and returns in a tick in which the namespace is empty. Every
  * dropped table takes a durable transaction, so dropping thousands of tables takes seconds. Other
- * requests run in the meantime, and objects that they create in the namespace are dropped as well.
- * If the statement is cancelled, the remaining tables stay.
+ * requests run in the meantime, and any objects that they create in the namespace are dropped as
+ * well. If the statement is cancelled, the remaining tables stay.
  */
 async function dropHeld(
   name: string,
@@ -281,7 +281,7 @@ async function dropHeld(
       continue;
     }
     if (tables.length === 0) {
-      // The sequences of the dropped tables are already gone, so these are the remaining ones.
+      // The sequences of the dropped tables are already gone, so only other sequences remain.
       const { sequences, types } = heldBy(name, catalog);
       catalog.dropSequences(sequences);
       refuseTypesUsedElsewhere(name, catalog, { types, position: undefined });

@@ -1,7 +1,6 @@
 /**
- * Creates the sequences for SERIAL, AUTO_INCREMENT and IDENTITY columns. Each such column takes
- * its numbers from a sequence of its own, which is created and dropped in the same catalog
- * transaction as the column.
+ * Creates the sequences for SERIAL, AUTO_INCREMENT and IDENTITY columns. Each such column has its
+ * own sequence, which is created and dropped in the same catalog transaction as the column.
  */
 import type { Principal } from "../../auth/mod.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -145,7 +144,7 @@ function sequenceFor(column: ColumnEntry, place: SequencePlace): SequenceEntry {
 }
 
 /**
- * Returns whether there is a relation, sequence or type with this name. They share one set of
+ * Returns whether there is a relation, sequence or type with the given name. They share one set of
  * names per namespace.
  */
 export function isRelation(catalog: Catalog, namespace: string, name: string): boolean {

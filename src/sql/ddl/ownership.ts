@@ -1,7 +1,7 @@
 /**
- * Implements OWNER TO for tables, views, sequences and types, and CREATE EXTENSION, for the sake
- * of dumps that contain them. These statements change nothing: they succeed if the requested state
- * already exists, and are refused otherwise.
+ * Implements OWNER TO for tables, views, sequences and types, and CREATE EXTENSION, so that dumps
+ * with these statements can be loaded. The statements change nothing: they succeed if the
+ * requested state already exists, and are refused otherwise.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
