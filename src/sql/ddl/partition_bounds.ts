@@ -118,9 +118,9 @@ function keyOf(
 }
 
 /**
- * Requires that a key's COLLATE clause makes no difference to the bounds. The bounds of a range
- * have the order of the key. All other bounds are the same strings under any deterministic
- * collation.
+ * Requires that the COLLATE clause of a key makes no difference to the bounds. The bounds of a
+ * range are sorted in the order of the key. All other bounds are the same strings under any
+ * deterministic collation.
  */
 function requireOwnCollation(
   type: DataType,
@@ -242,7 +242,7 @@ function rangeValues(
   });
 }
 
-/** Evaluates a value in a bound. Returns its text form; null for NULL. */
+/** Evaluates a value in a bound. Returns the value as text, or null for NULL. */
 function keyText(
   node: Exclude<RangeValue, string>,
   at: number,

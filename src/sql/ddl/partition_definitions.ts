@@ -2,7 +2,7 @@
  * Defines partitions: CREATE TABLE … PARTITION OF, and the catalog changes of ATTACH, DETACH and
  * DROP. `sql/request/partition_changes.ts` moves and deletes the rows in the same transaction.
  *
- * The rights to a partition are the rights to its table: whoever may alter the table may define
+ * The rights to a partition are the rights to its table: a user who may alter the table may define
  * its partitions.
  */
 import { requireAlter, requireCreateTable, requireDrop } from "../../auth/mod.ts";
@@ -52,8 +52,8 @@ interface NamedPartitioned {
 }
 
 /**
- * Returns the partition with a given name; undefined if the name refers to anything else or does
- * not exist.
+ * Returns the partition with a given name; undefined if there is none, or if the name refers to
+ * any other object.
  */
 export function partitionNamed(
   name: QName,
@@ -122,7 +122,7 @@ export function partitionedTable(
   return { ...table, partitioned: { ...partitioning, accepts: "FALSE" } };
 }
 
-/** A new partition, and the DEFAULT partition, whose rows have to be checked. */
+/** A planned partition, and the DEFAULT partition whose rows have to be checked. */
 interface PlannedPartition {
   readonly table: TableEntry;
   readonly partition: PartitionEntry;
@@ -225,8 +225,8 @@ export function plannedPartition(
 }
 
 /**
- * Adds a partition once it is certain that no row of the DEFAULT partition belongs to it. The
- * partition is planned again after each wait.
+ * Adds a partition once it is certain that no row of the DEFAULT partition belongs to the new
+ * partition. The partition is planned again after each wait.
  */
 export async function addPartition(
   planned: () => PlannedPartition,
@@ -315,8 +315,8 @@ async function unwanted(
 }
 
 /**
- * Returns the partitions that DROP TABLE removes along with a partition, after checking the
- * caller's rights.
+ * Returns the partitions that DROP TABLE removes together with a partition. Checks the caller's
+ * rights first.
  *
  * @throws {DatabaseError} PERMISSION_DENIED
  */
@@ -330,8 +330,8 @@ export function droppedWith(
 }
 
 /**
- * Removes partitions of a table. Their rows must already be gone, because no partition would
- * accept them any longer.
+ * Removes partitions of a table. Their rows must already have been deleted, because no partition
+ * would accept them any longer.
  */
 export function removePartitions(
   deps: TableDeps,
@@ -340,8 +340,8 @@ export function removePartitions(
 ): void {
   const before = deps.catalog.tableById(tableId);
   if (before === undefined) return;
-  // A transaction that has deleted the rows must not commit if another transaction has written new
-  // ones.
+  // A transaction that has deleted the rows of a partition must not commit if another transaction
+  // has written new rows to the partition.
   holdsRows(deps.store, tableId);
   const schemaVersion = before.schemaVersion + 1;
   const after = { ...before, schemaVersion, updatedAtMs: deps.clock.nowMs() };

@@ -1,5 +1,5 @@
 /**
- * Protects partition keys: unique keys must contain them, and their columns must not change.
+ * Protects partition keys: every unique key must contain them, and their columns must not change.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import {
@@ -12,8 +12,8 @@ import {
 import { partitionsOf } from "../names/partitions.ts";
 
 /**
- * Returns the partitioning of a table and of each of its partitions that is itself partitioned; an
- * empty list if there is none.
+ * Returns the partitioning of a table and of each of its subpartitioned partitions; an empty list
+ * if the table is not partitioned.
  */
 export function partitioningsOf(
   { partitioned, tableId }: TableEntry,
@@ -58,7 +58,7 @@ export function requireKeysInUnique(
 }
 
 /**
- * Requires that no partition key of the table or of its partitions reads a column.
+ * Requires that no partition key of the table or of its partitions reads the given column.
  *
  * @throws {DatabaseError} INVALID_DEFINITION
  */

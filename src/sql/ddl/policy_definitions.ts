@@ -185,8 +185,8 @@ function withAlteredPolicy(
 }
 
 /**
- * Returns the conditions of a policy after ALTER POLICY. Conditions that the statement leaves out
- * stay the same.
+ * Returns the conditions of a policy after ALTER POLICY. The statement may leave out a condition
+ * to keep it.
  */
 function alteredTexts(
   { _location, check, using }: AlterPolicyStatement,
@@ -250,7 +250,8 @@ function requireFreeName(table: TableEntry, { _location, name }: Name): void {
 }
 
 /**
- * Requires the clauses that a policy's command needs, and refuses those that it does not support.
+ * Requires the clauses that a policy's command needs, and refuses the clauses that it does not
+ * support.
  */
 function requireClauses(
   command: PolicyCommand,
@@ -273,7 +274,7 @@ function requireClauses(
   throw invalid(`${command === "insert" ? "WITH CHECK" : "USING"} (…) is missing`);
 }
 
-/** Returns the roles listed after TO. `public`, or no TO at all, means both roles. */
+/** Returns the roles listed after TO. `public`, like an absent TO, means both roles. */
 function rolesFrom(names: readonly Name[] | undefined): { readonly roles?: readonly PolicyRole[] } {
   if (names === undefined) return {};
   const roles = names.map(({ _location, name }): PolicyRole | "public" => {
@@ -301,7 +302,7 @@ function rolesFrom(names: readonly Name[] | undefined): { readonly roles?: reado
 
 const OWNER_COLUMN = "owner_column";
 
-/** The options of CREATE TABLE, with OWNER_COLUMN separated from the others. */
+/** The options of CREATE TABLE, with OWNER_COLUMN separated from the other options. */
 export interface OwnerOption {
   readonly options: readonly OptionEntry[] | undefined;
   /** The OWNER_COLUMN option; undefined if the statement has none. */
@@ -328,8 +329,8 @@ export function withoutOwnerOption(options: readonly OptionEntry[] | undefined):
 }
 
 /**
- * Adds the policies for which OWNER_COLUMN stands: every user may read the rows, and the user
- * named in the column may write them.
+ * Adds the policies that OWNER_COLUMN implies: every user may read the rows, and the user named in
+ * the column may write them.
  *
  * @throws {DatabaseError} INVALID_OPTION, COLUMN_NOT_FOUND, PERMISSION_DENIED
  */
@@ -373,7 +374,7 @@ export function withOwnerPolicies(
   }, table);
 }
 
-/** The policies for which OWNER_COLUMN stands, and the users whose rows each condition permits. */
+/** The policies that OWNER_COLUMN implies, and the users whose rows each condition permits. */
 const OWNER_POLICIES = [
   { name: "everybody_reads", command: "select", using: "everybody", check: undefined },
   { name: "owner_inserts", command: "insert", using: undefined, check: "owner" },

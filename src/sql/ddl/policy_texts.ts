@@ -2,9 +2,9 @@
  * Reads the conditions of a new policy: binds them once, and determines the tables and columns
  * that they need.
  *
- * A condition may read only SHARED tables of which its owner may read every row. The rows of a
- * USER table depend on the caller, and it would be unclear for which user the policies of another
- * RESTRICTED table apply.
+ * A condition may read only SHARED tables, and its owner must have the right to read every row of
+ * these tables. The rows of a USER table depend on the caller, and it would be unclear for which
+ * user the policies of another RESTRICTED table apply.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -68,7 +68,7 @@ export function policyTexts(
   };
 }
 
-/** A table that the conditions read, and the names by which they refer to it. */
+/** A table that the conditions of a policy read, and the names by which they refer to it. */
 interface ReadTable {
   readonly namespace: string;
   readonly name: string;
@@ -88,7 +88,10 @@ class PolicyReading {
     this.#deps = deps;
   }
 
-  /** Binds a condition. Returns its SQL, with the columns in comparisons fully qualified. */
+  /**
+   * Binds the condition of a policy. Returns its SQL, with the columns in comparisons fully
+   * qualified.
+   */
   textOf(written: Expr): string {
     const condition = withOwnColumns(written, this.#table);
     const { ledger, namespace } = this.#call;

@@ -19,7 +19,7 @@ const BATCH_ROWS = 512;
  *
  * @param reference.shownParent The name of the parent table, for messages.
  *
- * @throws {DatabaseError} FOREIGN_KEY_VIOLATION, SERIALIZATION_FAILURE; STATEMENT_TIMEOUT and
+ * @throws {DatabaseError} FOREIGN_KEY_VIOLATION, SERIALIZATION_FAILURE; STATEMENT_TIMEOUT and any
  *   other errors thrown by `pause`
  */
 export async function validateReference(
@@ -74,7 +74,7 @@ export async function validateReference(
   }
 }
 
-/** Returns whether each row either references an existing row or has a NULL in the foreign key. */
+/** Returns whether each row either references an existing row or has NULL in its foreign key. */
 function areSound(
   { columns, rowCount }: Batch,
   { isFull }: ForeignKeyEntry,
@@ -98,8 +98,8 @@ function tooOld({ name }: ForeignKeyEntry): DatabaseError {
 }
 
 /**
- * Returns the error for a row that violates the key. Its message contains no value, because the
- * row may belong to another user.
+ * Returns the error for a row that violates a foreign key. The message contains no value, because
+ * the row may belong to another user.
  */
 function violated(
   { name }: ForeignKeyEntry,

@@ -18,8 +18,8 @@ export interface RemovedColumns extends Required<Pick<Removal, "columns">> {
   readonly position: number;
   readonly isCascading: boolean;
   /**
-   * The hint of the error about objects that need the columns. If absent, the statement supports
-   * CASCADE, which drops these objects.
+   * The hint of the error about objects that need the columns. It is absent if the statement
+   * supports CASCADE, which drops these objects.
    */
   readonly hint?: string;
 }
@@ -38,7 +38,7 @@ export function removedColumns(
     const column = columns.find((each) => each.name === name);
     if (column === undefined || !isGone(column)) return [];
     const isCascading = change.behaviour === "cascade";
-    // CASCADE also drops the columns that are computed from the dropped one.
+    // CASCADE also drops the generated columns that are computed from the dropped column.
     const gone = isCascading ? columns.filter(isGone) : [column];
     const columnIds = new Set(gone.map(({ columnId }) => columnId));
     const removed = { tableId, columnIds };
@@ -76,7 +76,10 @@ interface DependentsDeps {
 /** The views that are dropped together with the columns that they read. */
 interface RemovedViews {
   readonly views: readonly ViewEntry[];
-  /** The tables of the materialized views among them. */
+  /**
+   * The tables of materialized views that are dropped together with the columns that the views
+   * read.
+   */
   readonly materialized: readonly TableEntry[];
 }
 
@@ -107,7 +110,7 @@ export function viewsWithout(
 /** The policies that are dropped together with the columns that they read. */
 interface RemovedPolicies {
   readonly own: readonly PolicyEntry[];
-  /** The policies of other tables. */
+  /** The policies of other tables that are dropped together with the columns that they read. */
   readonly others: readonly PlacedPolicy[];
 }
 

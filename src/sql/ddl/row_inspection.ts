@@ -2,9 +2,9 @@
  * Checks that existing rows satisfy the conditions of an ALTER TABLE: that a column contains no
  * NULL, that a CHECK is true, or that values can be represented in a column's new type.
  *
- * The rows of all owners are read under the current definition and checked against the next one.
- * This takes many ticks, during which other requests run. Rows written by these requests have
- * higher seqs, and are checked in the tick in which the definition changes.
+ * The rows of all owners are read under the current definition and checked against the altered
+ * definition. This takes many ticks, during which other requests run. Rows written by these
+ * requests have higher seqs, and are checked in the tick in which the definition changes.
  */
 import { defined } from "../../base/assert.ts";
 import { DatabaseError, type ErrorCode } from "../../base/errors.ts";
@@ -73,7 +73,7 @@ export interface InspectedRange {
   readonly upTo: Seq;
 }
 
-/** An empty batch, returned between two owners so that other requests can run. */
+/** An empty batch, returned between the rows of two owners so that other requests can run. */
 const NO_ROWS: ScanBatch = { rowCount: 0, columns: [] };
 
 /**
@@ -86,7 +86,9 @@ export class RowInspection {
   readonly #options: InspectionOptions;
   /** The columns of the altered table that the conditions read. */
   readonly #columns: readonly ColumnEntry[];
-  /** The stored form of each of `#columns`; undefined for a column that existing rows lack. */
+  /**
+   * The stored form of each column in `#columns`; undefined for a column that existing rows lack.
+   */
   readonly #stored: readonly (ColumnEntry | undefined)[];
   readonly #judges: readonly Judge[];
 
@@ -102,14 +104,14 @@ export class RowInspection {
   }
 
   /**
-   * The position at which conversion errors are reported: the position of the first condition,
-   * because all rows are converted before any of them is checked.
+   * The position at which conversion errors are reported. It is the position of the first
+   * condition, because all rows are converted before any row is checked.
    */
   get #position(): number {
     return this.#options.demands[0]?.position ?? 0;
   }
 
-  /** Whether there is no condition to check. */
+  /** Whether existing rows do not have to meet any condition. */
   get isEmpty(): boolean {
     return this.#judges.length === 0;
   }
@@ -160,7 +162,7 @@ export class RowInspection {
     return unquoted(this.#options.next, position, compute);
   }
 
-  /** Converts rows to the types of the next definition. */
+  /** Converts rows to the column types of the altered definition. */
   #asNext({ columns, rowCount }: ScanBatch): Batch {
     let index = 0;
     return {
@@ -221,8 +223,8 @@ export class RowInspection {
   }
 
   /**
-   * Returns the check for a condition; undefined if a later action of the statement makes the
-   * condition unnecessary.
+   * Returns the check for a condition on existing rows; undefined if a later action of the
+   * statement makes the condition unnecessary.
    */
   #judgeFor(demand: RowDemand): Judge | undefined {
     const { next, context } = this.#options;
@@ -255,7 +257,7 @@ export class RowInspection {
     if (demand.kind === "index") return this.#indexJudge(demand.indexId, position);
     const at = this.#columns.findIndex(({ columnId }) => columnId === demand.columnId);
     const column = this.#columns[at];
-    // The fact that the value was read in its new type proves that the type can represent it.
+    // The value was read in its new type, which proves that the type can represent it.
     if (column === undefined) return undefined;
     if (demand.kind === "form") return () => undefined;
     if (demand.kind === "domain") return this.#domainJudge(column, at, position);
@@ -280,7 +282,7 @@ export class RowInspection {
  * Runs a computation over rows, and removes values from its error messages, because the user who
  * alters a table may not have the right to read its rows.
  *
- * @throws {DatabaseError} An error with the same code, but without any value.
+ * @throws {DatabaseError} An error with the original code, but without any value.
  */
 export function unquoted<T>(next: TableEntry, position: number, compute: () => T): T {
   try {
@@ -339,7 +341,7 @@ function columnsOf(demand: RowDemand, next: TableEntry): readonly number[] {
   return next.columns.flatMap(({ columnId, name }) => (named.has(name) ? [columnId] : []));
 }
 
-/** Converts the values of a column to the type that it has in the next definition. */
+/** Converts the values of a column to the column's type in the altered definition. */
 export function asType(vector: Vector, stored: ColumnEntry, { type }: ColumnEntry): Vector {
   if (sameType(stored.type, type)) return vector;
   const cast = casterFor(stored.type, type, "explicit");

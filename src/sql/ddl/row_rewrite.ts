@@ -1,11 +1,11 @@
 /**
- * Rewrites a table's existing rows for an ALTER TABLE that gives columns new values: a type to
+ * Rewrites a table's existing rows for an ALTER TABLE that gives columns new values: for a type to
  * which storage cannot convert the old values on reading, a generated column, or a DEFAULT that
  * differs from row to row.
  *
  * Such a column gets a new column id. Each row is written once more, with the values of the new
- * columns after those of the current ones. The catalog does not contain the new columns yet, so no
- * statement reads them, and a crash leaves only values that are never read.
+ * columns after the values of the current columns. The catalog does not contain the new columns
+ * yet, so no statement reads them, and a crash leaves only values that are never read.
  *
  * A batch is read and written in the same tick, so that no change by another statement is
  * overwritten.
@@ -43,8 +43,8 @@ export interface ColumnRewrite {
   readonly columnId: number;
   /**
    * Computes the new values from the columns that the table had before the ALTER TABLE, in their
-   * order. Absent if the column's definition determines the values, as a DEFAULT or a generated
-   * expression does.
+   * original order. Absent if the column's definition determines the values, as a DEFAULT or a
+   * generated expression does.
    */
   readonly compute: Evaluator | undefined;
   readonly position: number;
@@ -73,7 +73,7 @@ interface RewrittenRange {
 const ROWS_PER_COMMIT = 2000;
 
 /**
- * The share of a commit's duration that counts when the size of the next commit is determined. A
+ * The fraction of a commit's duration that is used to determine the size of the next commit. A
  * commit waits for the disk, so it may take longer than a query batch, which takes about 20 ms.
  */
 const PACED_SHARE = 1 / 10;
@@ -98,7 +98,7 @@ export class RowRewrite {
     this.#numbers = freshNumbers(options);
   }
 
-  /** The numbers that the new sequences have reached after the existing rows were numbered. */
+  /** The numbers that the new sequences have reached after numbering the existing rows. */
   get marks(): readonly SequenceMark[] {
     return [...this.#lastNumbers].map(([sequenceId, value]) => ({
       sequenceId,
@@ -109,7 +109,7 @@ export class RowRewrite {
 
   /**
    * The definition under which rewritten rows are stored: the current columns followed by the new
-   * ones.
+   * columns.
    */
   get written(): TableEntry {
     const { next, table } = this.#options;
@@ -137,14 +137,14 @@ export class RowRewrite {
         await pause();
       }
     }
-    // The numbers of this trial run are discarded: when the rows are written, they are numbered
-    // from the start.
+    // The sequence numbers of this trial run are discarded: when the rows are written, they are
+    // numbered from the start.
     this.#numbers = freshNumbers(this.#options);
   }
 
   /**
    * Rewrites the rows in a range that this rewrite has not written yet. Returns whether there were
-   * any.
+   * any such rows.
    *
    * @throws {DatabaseError}
    */
@@ -165,7 +165,9 @@ export class RowRewrite {
     return isWritten;
   }
 
-  /** Returns whether this rewrite has written all rows that are in a range in the current tick. */
+  /**
+   * Returns whether this rewrite has written all rows that the range contains in the current tick.
+   */
   isDone(range: RewrittenRange): boolean {
     const { store, table } = this.#options;
     for (const owner of this.#owners()) {
@@ -231,7 +233,7 @@ export class RowRewrite {
     }
   }
 
-  /** Returns the indexes of those rows in a batch that were not written by this rewrite. */
+  /** Returns the indexes of the rows in a batch that this rewrite did not write. */
   #others(seqs: Vector | undefined, rowCount: number): readonly number[] {
     const rows: number[] = [];
     for (let row = 0; row < rowCount; row += 1) {
@@ -307,8 +309,8 @@ export class RowRewrite {
 }
 
 /**
- * Returns counters that start at the beginning of each sequence and leave the stored sequences
- * unchanged.
+ * Returns sequence counters that start at the beginning of each sequence and leave the stored
+ * sequences unchanged.
  */
 function freshNumbers({ clock }: RewriteOptions): SequenceNumbers {
   return new SequenceNumbers({ clock, known: [], marks: { store: () => undefined } });

@@ -151,8 +151,8 @@ export function alterSequence(
   };
   altered();
   return () => {
-    // The new entry is computed again, because other statements may have taken numbers in the
-    // meantime.
+    // The new catalog entry is computed again, because other statements may have taken numbers
+    // from the sequence in the meantime.
     altered()();
     return `Sequence ${schema}.${name} altered`;
   };

@@ -5,7 +5,10 @@ import type { DataType } from "../../types/mod.ts";
 import { resolveType } from "../bind/expression/types.ts";
 import type { SequenceNumber, SequenceOption } from "../parse/ast/ast.ts";
 
-/** How a sequence counts: its type, start, increment and bounds, and whether it cycles. */
+/**
+ * The options that determine how a sequence counts: its type, start, increment and bounds, and
+ * whether it cycles.
+ */
 export type SequenceShape = Pick<
   SequenceEntry,
   "cache" | "cycles" | "increment" | "maximum" | "minimum" | "start" | "type"
@@ -31,7 +34,7 @@ export function countedType({ kind }: DataType): CountedType | undefined {
 }
 
 /**
- * Returns the shape of a sequence with the given options.
+ * Returns the options of a sequence after the given options have been applied.
  *
  * @param base The sequence that the options change; for a new sequence, just its type.
  * @throws {DatabaseError} INVALID_DEFINITION
@@ -66,7 +69,7 @@ export function sequenceShape(
   };
 }
 
-/** Returns the default shape of a sequence. */
+/** Returns the default options of a new sequence. */
 function newShape(type: CountedType): SequenceShape {
   const maximum = HIGHEST[type].toString();
   return { type, increment: "1", minimum: "1", maximum, start: "1", cycles: false, cache: 1 };
@@ -78,8 +81,8 @@ interface Bounds {
 }
 
 /**
- * Returns the bounds of a sequence. Bounds that the statement does not set stay the same or, in a
- * new sequence, are the limits of its type.
+ * Returns the bounds of a sequence. A bound that the statement does not set stays the same or, in
+ * a new sequence, is the limit of its type.
  */
 function boundsIn(
   options: readonly SequenceOption[],
@@ -110,8 +113,8 @@ function requireOfType(
 }
 
 /**
- * Returns the position from which an altered sequence continues if its options restart it;
- * undefined otherwise.
+ * Returns the position from which a sequence continues if ALTER SEQUENCE restarts it; undefined
+ * otherwise.
  *
  * @param used The current position of the sequence.
  *
@@ -171,8 +174,8 @@ function numberIn(
 }
 
 /**
- * Returns the value to which the options set a bound. NO MINVALUE and NO MAXVALUE set it to the
- * default.
+ * Returns the value to which the options set a bound of a sequence. NO MINVALUE and NO MAXVALUE
+ * set the bound to its default.
  */
 function boundIn(
   options: readonly SequenceOption[],
@@ -200,8 +203,8 @@ function invalid(options: readonly SequenceOption[], name: string, why: string):
 }
 
 /**
- * Returns the shape of a sequence after its type is changed. Bounds that equal the limits of the
- * old type become the limits of the new type.
+ * Returns the options of a sequence after its type has changed. Bounds that equal the limits of
+ * the old type become the limits of the new type.
  */
 export function retyped(shape: SequenceShape, type: CountedType): SequenceShape {
   const highest = HIGHEST[shape.type].toString();

@@ -2,8 +2,9 @@
  * Executes CREATE, ALTER and DROP STORAGE, and determines the directory of a table's segments
  * within a storage.
  *
- * A storage has a path template, with one part per directory. The template is expanded once, when
- * a table is created, and the table's id is appended, so no two tables ever share a directory.
+ * A storage has a path template with one component per directory. The template is expanded once,
+ * when a table is created, and the table's id is appended, so no two tables ever share a
+ * directory.
  */
 import { counted } from "../../base/counted.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -68,7 +69,7 @@ const PART_LENGTH_MAX = 255;
  */
 const PATH_BYTES_MAX = 2048;
 
-/** The catalog, which lists storages by name, and the storages' directories. */
+/** The catalog, which lists storages by name, and the access to their directories. */
 type StoragePlaces = Pick<SqlEnvironment, "catalog" | "storages">;
 
 /**
@@ -173,7 +174,7 @@ export function dropStorage(
   refuseLocal(node, "drop");
   refuseDrop(node, catalog);
   return async () => {
-    // The storage may still contain files of dropped tables that have to be removed first.
+    // The storage may still contain files of dropped tables, which have to be removed first.
     await storages.filesGone();
     // Other requests may have used or dropped the storage in the meantime.
     refuseDrop(node, catalog);
@@ -261,8 +262,8 @@ function expanded(
 }
 
 /**
- * Replaces the placeholders in a template. The user placeholder becomes a fixed word, because the
- * directory of a USER table contains the rows of all users.
+ * Replaces the placeholders in a path template. The user placeholder becomes a fixed word, because
+ * the directory of a USER table contains the rows of all users.
  */
 function replaced(
   template: string,

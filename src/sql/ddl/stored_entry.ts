@@ -6,12 +6,15 @@ import type { BoundDefinition, EntryDeps } from "./namespace_definitions.ts";
 export interface NewEntry {
   /** The kind and name of the object, for the message. */
   readonly shown: string;
-  /** The entry to be replaced; undefined for a new object. */
+  /** The catalog entry to be replaced; undefined for a new object. */
   readonly before: ViewEntry | undefined;
   readonly entryOf: (viewId: number) => ViewEntry;
 }
 
-/** Returns the definition that stores an entry. It replaces the earlier entry, if there is one. */
+/**
+ * Returns the definition that stores a catalog entry. It replaces the earlier entry, if there is
+ * one.
+ */
 export function storingEntry(
   { before, entryOf, shown }: NewEntry,
   { catalog, live, store }: EntryDeps & Pick<DefinitionFollowers, "live">,

@@ -7,7 +7,7 @@
  *            └──── another request changed it ───┘
  *
  * A foreign key takes effect first, and existing rows are validated afterwards. If rows have to be
- * rewritten, `table_rewrite.ts` takes over both steps.
+ * rewritten, `table_rewrite.ts` both inspects them and puts the definition into force.
  */
 import { mayRead, type Principal, requireAlter, requireReach, requireRun } from "../../auth/mod.ts";
 import { FIRST_SLICE_MS_MAX } from "../../base/limits.ts";
@@ -48,9 +48,11 @@ interface PlannedAlteration extends Alteration {
   readonly table: TableEntry;
   /** The views to be dropped together with the columns that they read. */
   readonly views: readonly ViewEntry[];
-  /** The tables of the materialized views among them. */
+  /**
+   * The tables of materialized views to be dropped together with the columns that the views read.
+   */
   readonly materialized: readonly TableEntry[];
-  /** Policies of other tables, to be dropped together with the columns that they read. */
+  /** The policies of other tables to be dropped together with the columns that they read. */
   readonly policies: readonly PlacedPolicy[];
 }
 
@@ -213,8 +215,8 @@ class AlterTable {
             table.schemaVersion;
           return { message, tableId, made: [] };
         }
-        // Only additions require free space, so that an operator can still free up space by
-        // changing a table or its history.
+        // Only statements that add something require free space, so that an operator can still
+        // free up space by changing a table or its history.
         if (this.#node.changes.some(({ type }) => type.startsWith("add "))) {
           store.requireFreeSpace();
         }
@@ -246,7 +248,7 @@ class AlterTable {
     }
   }
 
-  /** Rewrites the rows, and puts the altered definition into force. */
+  /** Rewrites the rows of the table, and puts the altered definition into force. */
   async #rewrite(
     tableId: number,
     { held, pause }: { held: HeldOffsets; pause: () => Promise<void> },
@@ -322,7 +324,7 @@ class AlterTable {
   }
 }
 
-/** Returns the indexes added by an alteration. */
+/** Returns the indexes that an ALTER TABLE adds. */
 function madeIndexes(before: TableEntry, after: TableEntry): readonly IndexEntry[] {
   const known = new Set(before.indexes?.map(({ indexId }) => indexId));
   return (after.indexes ?? []).filter(({ indexId }) => !known.has(indexId));

@@ -39,8 +39,8 @@ export function homeOf(
 /** Returns a table's definition for the store, without its `home`. */
 export function tableDefinition(table: TableEntry, defaults: TableDefaults): TableDefinition {
   const { compression = "auto", deletedRetentionHours, flushPolicy, ttlSeconds } = table.options;
-  // Rows that are deleted at a certain age exist only briefly, so their history need not outlast
-  // them. A client that has been away for longer than that simply reads the few existing rows
+  // Rows that are deleted at a certain age exist only briefly, so the history of their table need
+  // not outlast them. A client that has been away for longer simply reads the few existing rows
   // again.
   const historyMs = deletedAfterMs(table) ?? defaults.historyMs;
   return {
@@ -55,8 +55,8 @@ export function tableDefinition(table: TableEntry, defaults: TableDefaults): Tab
     keyColumnIds: table.primaryKey,
     indexes: storedIndexesOf(table),
     flush: flushPolicy === undefined ? defaults.flush : flushOf(flushPolicy),
-    // STREAM tables do not have this option, because their rows expire before compression pays
-    // off.
+    // STREAM tables do not support the option COMPRESSION, because their rows expire before
+    // compression pays off.
     compression: table.kind === "stream" ? "none" : compression,
     historyMs: deletedRetentionHours === undefined ? historyMs : deletedRetentionHours * HOUR_MS,
     // `sql/utility/expiry.ts` deletes the expired rows of a SHARED table, so the store needs no

@@ -144,8 +144,8 @@ export function newTable(
 }
 
 /**
- * Returns the type that a column gets in a primary key. In this type, equal numbers have equal
- * string forms.
+ * Returns the type that a column gets if it is part of a primary key. In this type, equal numbers
+ * have equal string forms.
  */
 function typeInKey(type: DataType): DataType {
   if (isRangeType(type)) return { ...type, bound: typeInKey(type.bound) };
@@ -229,7 +229,7 @@ export type CheckedTable = Pick<
   "checks" | "columns" | "keyName" | "name" | "primaryKey"
 > & {
   /**
-   * The start of generated constraint names; defaults to the names of the table and the column.
+   * The prefix of generated constraint names; defaults to the names of the table and the column.
    */
   readonly prefix?: string;
   /**
@@ -299,8 +299,7 @@ function automaticPrefix(tableName: string, columnName: string | undefined): str
 }
 
 /**
- * Returns the column that a condition reads, provided that it reads exactly one; undefined
- * otherwise.
+ * Returns the column that a condition reads, if it reads exactly one column; undefined otherwise.
  */
 function onlyColumnIn(
   condition: BoundExpression,
@@ -444,14 +443,16 @@ function holdsDomain(type: DataType): boolean {
   return type.kind === "row" && type.fields.some((each) => each.domain !== undefined);
 }
 
-/** Whether a type is, or contains, a type such as REGCLASS. */
+/**
+ * Whether a type is, or contains, a type whose values refer to catalog objects, such as REGCLASS.
+ */
 function holdsObjectName(type: DataType): boolean {
   if (type.kind === "array") return holdsObjectName(type.element);
   if (type.kind === "row") return type.fields.some((each) => holdsObjectName(each.type));
   return isObjectName(type);
 }
 
-/** Whether a type is, or contains, the nameless row type of a query. */
+/** Whether a type is, or contains, the anonymous row type of a query. */
 function isNameless(type: DataType): boolean {
   if (type.kind === "array") return isNameless(type.element);
   return type.kind === "row" && type.named === undefined;
@@ -567,9 +568,9 @@ export function optionSettings(entries: readonly OptionEntry[] | undefined): Opt
   });
 }
 
-/** How messages refer to a primary key. */
+/** The name for a primary key in messages. */
 const PRIMARY_KEY = "a primary key";
-/** How messages refer to a PARTITION BY key. */
+/** The name for a PARTITION BY key in messages. */
 export const PARTITION_KEY = "a partition key";
 
 /**

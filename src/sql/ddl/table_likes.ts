@@ -1,8 +1,8 @@
 /**
  * Implements LIKE in CREATE TABLE, which copies the current definitions of another table. The
  * columns and constraints of the other table become part of the statement, as if they were written
- * in it. Indexes and comments, for which CREATE TABLE has no syntax, are added to the finished
- * table.
+ * in it. Indexes and comments, for which CREATE TABLE has no syntax, are added once the table's
+ * entry is complete.
  *
  * NOT NULL is always copied and foreign keys never are, as in PostgreSQL. A copied identity column
  * gets a new sequence, whereas a copied DEFAULT uses the same sequence as the original.
@@ -87,8 +87,8 @@ function likedTable(node: TableLike, { deps, namespace, principal }: LikeCaller)
 }
 
 /**
- * Returns the definitions copied from a table. Their nodes have the position of LIKE in the
- * statement.
+ * Returns the definitions that LIKE copies from a table. Their syntax nodes have the position of
+ * LIKE in the statement.
  */
 function copyOf({ copies, node, table }: LikedTable, caller: LikeCaller): CreateTableStatement {
   const parts = shownColumnsOf(table).map((column) =>
@@ -113,8 +113,8 @@ function copyOf({ copies, node, table }: LikedTable, caller: LikeCaller): Create
       parts.push(`UNIQUE ${nulls}(${columnsText(table, columnIds)})`);
     }
   }
-  // The parser's limits are meant for requests. The copied definitions were already accepted when
-  // they were stored.
+  // The parser's limits are meant for requests and do not apply here, because the copied
+  // definitions were already accepted when they were stored.
   const limits = { ...PARSE_LIMITS, sqlBytesMax: Number.POSITIVE_INFINITY };
   const [statement] = parseStatements(`CREATE TABLE copy (${parts.join(", ")})`, limits);
   const copy = relocated(statement as CreateTableStatement, node._location);

@@ -40,7 +40,7 @@ interface RewriteSteps<Planned, Altered> {
   readonly pause: () => Promise<void>;
   /** Makes topic offsets durable, and pauses the counting of messages. */
   readonly hold: () => Promise<void>;
-  /** Plans the alteration again. New columns get ids from `nextColumnId` upwards. */
+  /** Plans the alteration again. The ids of new columns start at `nextColumnId`. */
   readonly plan: (nextColumnId: number | undefined) => Planned;
   readonly redefine: (at: Planned, next: TableEntry) => Altered;
 }

@@ -25,7 +25,7 @@ export interface TableDeps
     ExecutionDeps,
     Pick<SqlEnvironment, "blobs" | "definitionOf" | "jobs" | "log" | "storages" | "writeGates">,
     DefinitionFollowers {
-  /** Receives work to be done only after the commit; absent outside a transaction. */
+  /** Accepts work that must wait until the commit; absent outside a transaction. */
   readonly afterCommit?: ((work: (deps: DroppedFileDeps) => Promise<void>) => void) | undefined;
 }
 

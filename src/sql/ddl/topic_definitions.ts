@@ -277,7 +277,7 @@ function sourceInForce(
 }
 
 /**
- * Returns the source table named by a statement.
+ * Returns the source table that a topic statement names.
  *
  * @throws {DatabaseError} TABLE_NOT_FOUND, READ_ONLY_OBJECT, INVALID_OPERATION
  */

@@ -53,7 +53,8 @@ export function requireSourcesKept(
 }
 
 /**
- * Returns the error for a source that reads a dropped column, which requires CASCADE.
+ * Returns the error for a topic source whose condition reads a dropped column, which requires
+ * CASCADE.
  *
  * @param missing The dropped column that the source's condition reads.
  */
@@ -95,7 +96,7 @@ function requireFit(
 }
 
 /**
- * Returns the topics that change because a table is altered.
+ * Returns the topics that change because a source table is altered.
  *
  * @param seq The seq of the definition.
  */
@@ -114,7 +115,7 @@ export function topicsWith(
 }
 
 /**
- * Returns the topics that change because a table is dropped.
+ * Returns the topics that change because a source table is dropped.
  *
  * @param seq The seq of the definition.
  */
@@ -155,7 +156,7 @@ function retargeted(where: string, { after, before }: AlteredTable): Retargeted 
     const node: Partial<Expr> = part;
     if (node.type !== "ref" || node._location === undefined) continue;
     const column = before.columns.find(({ name }) => name === node.name);
-    // A source that has already ended may read a column that was dropped earlier.
+    // A topic source that has already ended may read a column that was dropped earlier.
     const name = after.columns.find(({ columnId }) => columnId === column?.columnId)?.name;
     if (name === undefined) return { text: where, missing: node.name };
     const namesTable = node.table !== undefined && after.name !== before.name;

@@ -173,7 +173,7 @@ function invalid(node: CreateTriggerStatement, why: string, hint?: string): Data
 }
 
 /**
- * Requires that changes to a table can fire a trigger as defined by the statement.
+ * Requires that changes to the table can fire the trigger that a statement defines.
  * @throws {DatabaseError}
  */
 function requireFireable(node: CreateTriggerStatement, table: TableEntry): void {
@@ -283,7 +283,7 @@ function columnIdsOf(columns: readonly Name[], table: TableEntry): number[] {
 }
 
 /**
- * Checks a WHEN condition, and returns its SQL.
+ * Checks the WHEN condition of a trigger, and returns the condition's SQL.
  * @throws {DatabaseError}
  */
 function conditionText(when: Expr, node: CreateTriggerStatement, table: TableEntry): string {
@@ -351,7 +351,7 @@ export function withTriggerSwitch(
   return switched.every((each, i) => each === triggers[i]) ? table : withTriggers(table, switched);
 }
 
-/** Returns triggers whose conditions use a column's new name. */
+/** Returns triggers with the new name of a column in their conditions. */
 export function triggersRenamed(
   triggers: readonly TriggerEntry[],
   from: string,

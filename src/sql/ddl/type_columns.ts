@@ -9,7 +9,7 @@ import type { AlterTableStatement, DropTypeStatement } from "../parse/ast/ast.ts
 import { planAlteration } from "./table_alteration.ts";
 import type { TableCall, TableDeps } from "./table_statement.ts";
 
-/** The objects whose definitions may use a type. */
+/** The catalog objects whose definitions may use a type. */
 export type TypeHolders = Pick<Catalog, "functions" | "tables" | "topics"> & QueryCatalog;
 
 /**

@@ -110,8 +110,8 @@ export function createType(
 
 interface NewType extends TypeCaller {
   /**
-   * Returns the labels, fields or constraints of the new type. It is called once the type's name
-   * is known to be free.
+   * Returns the labels, fields or constraints of the new type. It is called only once the type's
+   * name is known to be free.
    */
   readonly valuesOf: () => Pick<TypeEntry, "collation" | "domain" | "fields" | "labels">;
 }
@@ -216,7 +216,7 @@ export function requireFreeName(
 }
 
 /**
- * Requires that a label is valid and not in the type yet.
+ * Requires that an enum label is valid and not in the type yet.
  *
  * @throws {DatabaseError} INVALID_DEFINITION, ALREADY_EXISTS, LIMIT_EXCEEDED
  */
@@ -332,7 +332,7 @@ function alteredType(
 
 /**
  * Requires that a type can be renamed: the new name must be free, and no stored SQL may use the
- * old one.
+ * old name.
  *
  * @throws {DatabaseError} ALREADY_EXISTS, RESERVED_NAME, DEPENDENT_OBJECTS
  */
@@ -357,7 +357,7 @@ export function requireRename(
 }
 
 /**
- * Refuses to rename a type or a label that occurs in stored SQL.
+ * Refuses to rename a type or an enum label that occurs in stored SQL.
  *
  * @throws {DatabaseError} DEPENDENT_OBJECTS, PERMISSION_DENIED
  */
@@ -392,7 +392,8 @@ function labelAt(labels: readonly EnumLabel[], { _location, label }: LabelNode):
 }
 
 /**
- * Inserts a label between two labels of an enum type. Its sort position is halfway between theirs.
+ * Inserts a label between two labels of an enum type. The sort position of the new label is
+ * halfway between theirs.
  *
  * @throws {DatabaseError}
  */
@@ -456,8 +457,9 @@ export function dropTypes(
     }
   };
   if (isCascading) {
-    // A column that cannot be dropped is reported by name. This check therefore comes first: a
-    // message must not name a table in a namespace that is hidden from the caller.
+    // This check comes first, because the error for a column that cannot be dropped names the
+    // column's table, and a message must not name a table in a namespace that is hidden from the
+    // caller.
     for (const type of types) {
       const users = usersOf(type, typesHolding(catalog, type), catalog);
       requireReach(principal, users, { action: dropOf(type), position: node._location.start });
@@ -530,7 +532,7 @@ function requireKind(entry: TypeEntry, { kind }: DropTypeStatement, { _location 
 }
 
 /**
- * Refuses to use a type as a collation, or a collation as a type.
+ * Refuses a collation in place of a type, and a type in place of a collation.
  * @throws {DatabaseError}
  */
 function requireCollation(
@@ -551,7 +553,7 @@ function dropOf({ name, namespace }: TypeEntry): string {
   return `drop type ${namespace}.${name}`;
 }
 
-/** Returns the objects with definitions that use a type. */
+/** Returns the catalog objects whose definitions use a type. */
 function usersOf(type: TypeEntry, holders: readonly TypeEntry[], catalog: TypeHolders): TypeUser[] {
   return [
     ...holders.map((each) => used("type", each)),

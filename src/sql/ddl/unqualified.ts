@@ -7,7 +7,10 @@ import { partsOf } from "../parse/ast/tree_parts.ts";
 import { parseExpression } from "../parse/parser.ts";
 import { nameText } from "../parse/print/print_expressions.ts";
 
-/** Returns an expression over a single table, with the table's name removed from its columns. */
+/**
+ * Returns an expression over a single table, with the table's name removed from its column
+ * references.
+ */
 export function unqualified(sql: string): string {
   const places: { start: number; end: number; name: string }[] = [];
   for (const part of partsOf(parseExpression(sql))) {

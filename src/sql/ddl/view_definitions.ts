@@ -2,8 +2,8 @@
  * Executes CREATE VIEW and ALTER VIEW.
  *
  * The owner of a view that runs with its owner's rights is the user who wrote its SQL or, if its
- * options were set later, the user who set them. A user therefore cannot turn a view into a means
- * of reading data that only a former owner may read.
+ * options were set later, the user who set them. A user therefore cannot use a view to read data
+ * that only a former owner may read.
  */
 
 import { type Principal, requireRun } from "../../auth/mod.ts";
@@ -158,8 +158,8 @@ type StoredContent = Pick<ViewEntry, "tables" | "views">;
  * Binds the query of a view or function once, and returns the objects to which it refers.
  *
  * @param options.bind Binds the query in the given environment.
- * @param options.isTried Whether errors of the query are ignored. If so, only the objects found
- *   before the error are returned.
+ * @param options.isTried Whether errors of the query are ignored. If so, the result contains only
+ *   the objects found before the first error.
  */
 export function storedContent(
   { ledger, namespace, principal }: NewViewCall,
@@ -195,7 +195,7 @@ export function storedContent(
   const query = boundFor({ catalog, principal, statement }, () =>
     boundOrNothing(() => bind({ ...dmlDeps, source }), isTried),
   );
-  // The definition may read a materialized view that has not been populated yet.
+  // The definition of a view may read a materialized view that has not been populated yet.
   requireRights(statement.requirements, principal, catalog);
   readLiterals(statement.literals);
   const used = storedColumnsOf(query);
@@ -295,8 +295,8 @@ function requireReplaceable(
 }
 
 /**
- * Requires that a replaced view keeps its existing columns in order. New columns may follow them.
- * The precision and scale of computed decimals may differ, because in PostgreSQL such columns have
+ * Requires that a replaced view keeps its existing columns in order. New columns may follow. The
+ * precision and scale of computed decimals may change, because in PostgreSQL such columns have
  * neither.
  */
 function requireSameColumns(
@@ -333,7 +333,7 @@ function keepsShape(entry: ViewEntry, before: ViewDeps, after: ViewDeps): boolea
       next.every((column, i) => sameType(column.type, old[i]?.type ?? column.type))
     );
   } catch (error) {
-    // If the old query can no longer be bound, there are no columns to keep.
+    // If the old query can no longer be bound, the view has no columns to keep.
     if (error instanceof DatabaseError) return false;
     throw error;
   }

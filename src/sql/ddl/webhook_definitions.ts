@@ -68,7 +68,7 @@ export function createWebhook(
 }
 
 /**
- * Binds ALTER WEBHOOK. The webhook continues from its current position.
+ * Binds ALTER WEBHOOK. The altered webhook continues from its current position in the topic.
  *
  * @throws {DatabaseError} OBJECT_NOT_FOUND, INVALID_OPTION, PERMISSION_DENIED
  */

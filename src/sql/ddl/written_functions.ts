@@ -5,9 +5,9 @@
  *     CHECK (app.half(n) > 2)         is stored as    CHECK (CAST(CAST(n AS int) / 2 AS int) > 2)
  *
  * Such an expression is evaluated without the catalog, and with the rights of its author. If it
- * called the function, replacing the function could change the meaning of stored rows, or what a
- * policy permits. The expression therefore contains the query that the function had when the
- * expression was defined.
+ * still called the function, replacing the function could change the meaning of stored rows, or
+ * the rows that a policy permits. The expression therefore contains the function's query as it was
+ * when the expression was defined.
  */
 import { mayReadView, type Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -40,7 +40,10 @@ interface WritingPlace {
   readonly namespace: string;
 }
 
-/** The definitions whose SQL keeps its calls, because it is bound with the catalog. */
+/**
+ * The kinds of definitions whose SQL keeps its function calls, because it is bound with the
+ * catalog.
+ */
 const KEPT: ReadonlySet<Statement["type"]> = new Set([
   "create aggregate",
   "create function",
@@ -49,9 +52,9 @@ const KEPT: ReadonlySet<Statement["type"]> = new Set([
 
 /** A piece of SQL in which calls are being expanded. */
 interface WrittenText extends WritingPlace {
-  /** The function to which the SQL belongs; undefined for the definition itself. */
+  /** The function whose body contains the SQL; undefined for the SQL of the definition itself. */
   readonly caller: FunctionEntry | undefined;
-  /** How many functions enclose the SQL. */
+  /** The number of functions that enclose the SQL. */
   readonly depth: number;
   /**
    * Counts an expanded call.
@@ -59,7 +62,7 @@ interface WrittenText extends WritingPlace {
    */
   readonly countCall: (call: ExprCall) => void;
   /**
-   * Counts the characters written for a call.
+   * Counts the characters of the SQL that replaces a call.
    * @throws {DatabaseError} LIMIT_EXCEEDED
    */
   readonly count: (characters: number, call: ExprCall) => void;
@@ -75,7 +78,8 @@ export function writeFunctions<Node extends Statement>(node: Node, place: Writin
   if (KEPT.has(node.type)) return node;
   const text = { ...place, caller: undefined, depth: 0, ...counters() };
   const isPolicy = node.type === "create policy" || node.type === "alter policy";
-  // The query of a materialized view is bound with the catalog, like that of an ordinary view.
+  // The query of a materialized view is bound with the catalog, like the query of an ordinary
+  // view.
   const kept = node.type === "create table" ? node.materialized : undefined;
   const written = (part: object): object => {
     if (part === kept) return part;
@@ -101,8 +105,8 @@ function hasSource(part: object): boolean {
 }
 
 /**
- * Returns counters for the size of the stored SQL, which doubles with each function that calls
- * another one twice.
+ * Returns counters that limit the size of the stored SQL, which doubles with each function that
+ * calls another function twice.
  */
 function counters(): Pick<WrittenText, "count" | "countCall"> {
   let calls = 0;
@@ -128,7 +132,10 @@ function counters(): Pick<WrittenText, "count" | "countCall"> {
   };
 }
 
-/** Returns a tree with its function calls expanded; the same tree if it has none. */
+/**
+ * Returns a syntax tree with its function calls expanded, or the same tree if it contains no
+ * calls.
+ */
 function writtenIn(tree: object, text: WrittenText): object {
   return rewritten(tree, (node) => {
     const isCall = "type" in node && node.type === "call";
@@ -177,12 +184,15 @@ function writtenCall(call: ExprCall, text: WrittenText): Expr {
   return relocated(expression, call._location);
 }
 
-/** Returns the place where names in the body of a function are looked up. */
+/** Returns the context in which names in the body of a function are looked up. */
 function within(entry: FunctionEntry, text: WrittenText): WrittenText {
   return { ...text, namespace: entry.searchNamespace, caller: entry, depth: text.depth + 1 };
 }
 
-/** Qualifies the type names in a tree with the namespace in which the function looks them up. */
+/**
+ * Qualifies the type names in the body of a function with the namespace in which the function
+ * looks them up.
+ */
 function withNamespaces<Tree extends object>(tree: Tree, { searchNamespace }: FunctionEntry): Tree {
   for (const node of typeNamesIn(tree)) (node as Mutable<typeof node>).schema ??= searchNamespace;
   return tree;
@@ -219,13 +229,13 @@ interface WrittenCall {
   readonly text: WrittenText;
 }
 
-/** An argument of a call, in the form in which it replaces a parameter. */
+/** An argument of a call, in the form that replaces the function's parameter. */
 interface GivenArgument {
   readonly sql: string;
   readonly isVolatile: boolean;
 }
 
-/** Returns the SQL of an expression with the same value as a call. */
+/** Returns the SQL of an expression that has the same value as a call. */
 function textOf(entry: FunctionEntry, args: readonly Expr[], at: WrittenCall): string {
   const { call, text } = at;
   const { routine, sql } = entry;
@@ -285,7 +295,7 @@ function isRow({ routine: { returns } }: FunctionEntry): boolean {
   return returns === "record" || isRowType(returns);
 }
 
-/** Casts a value to the type of a parameter, unless the type depends on the call. */
+/** Casts a value to the type of a parameter, unless the parameter's type depends on the call. */
 function castText(
   value: string,
   to: {
@@ -337,7 +347,7 @@ function substitutedText(
   return expressionToSql(written);
 }
 
-/** The properties of a node that are read before its type is known. */
+/** The properties of a syntax node that are read before its type is known. */
 interface NodeParts {
   readonly type?: unknown;
   /** The number n of a parameter `$n`. */
@@ -377,7 +387,10 @@ function queriedText(
   return `(SELECT r.v FROM (SELECT ${values}) AS ${alias}, LATERAL (${text}) AS r (v) LIMIT 1)`;
 }
 
-/** Requires that the tables and columns used by a function still have the names in its body. */
+/**
+ * Requires that the tables and columns used by a function still have the names that occur in its
+ * body.
+ */
 function requireCurrentNames(
   entry: FunctionEntry,
   call: ExprCall,

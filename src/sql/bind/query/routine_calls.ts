@@ -354,7 +354,7 @@ function readThrough(outer: OuterReferences): (argument: BoundExpression) => Bou
     argument.kind === "constant" || argument.kind === "slot" ? argument : outer.referTo(argument);
 }
 
-/** Limits a query to its first row, unless it can have no more than one anyway. */
+/** Limits a query to its first row, unless the query can return at most one row anyway. */
 function firstRow(query: BoundSelect, statement: StatementBinding): BoundSelect {
   const isSingle =
     (isPlainSelect(query) && query.from === undefined) ||

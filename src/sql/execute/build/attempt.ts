@@ -1,6 +1,6 @@
 /**
  * Computes the values for row lookups before any row is read. If a value cannot be computed, the
- * rows are read without the lookup, and the condition raises the error once it is tested on a row.
+ * rows are read without a lookup, and the condition raises the error once it is tested on a row.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { endsRequest } from "../context/request_ledger.ts";

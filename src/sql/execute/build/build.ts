@@ -47,13 +47,13 @@ import { boundsBelow, boundsWith, firstsBelow, type NumberBound } from "./number
 /** How the consumer of a plan node uses the node's rows. */
 interface Use extends ScanUse {
   /**
-   * Present if the consumer of a sort needs only the first row of each group. Rows with equal
-   * values of these expressions form a group.
+   * Present if the consumer of a sort needs only the first row of each group. A group consists of
+   * the rows with equal values of these expressions.
    */
   readonly firstsOf?: readonly BoundExpression[] | undefined;
   /**
-   * Bounds on the row number of a window. Rows whose numbers are outside these bounds are not
-   * needed.
+   * Bounds on the row number of a window. The consumer does not need rows whose numbers are
+   * outside these bounds.
    */
   readonly bounds?: readonly NumberBound[];
 }
@@ -158,8 +158,8 @@ function buildFilter(node: Extract<PlanNode, { kind: "filter" }>, use: Use): Ope
 }
 
 /**
- * Builds a filter whose condition is the same for all rows. If the condition is not true, the
- * input is not opened.
+ * Builds a filter whose condition is the same for all rows. The input is opened only if the
+ * condition is true.
  */
 function buildAskedOnce(node: Extract<PlanNode, { kind: "filter" }>, use: Use): OperatorFactory {
   const ask = compileScalar(node.condition);
@@ -176,8 +176,8 @@ function buildAskedOnce(node: Extract<PlanNode, { kind: "filter" }>, use: Use): 
       answer = ask(context);
     } catch (error) {
       if (!(error instanceof DatabaseError) || node.raisesAlways === true) throw error;
-      // The condition is evaluated only once there is a row, because its error must not be raised
-      // if there are no rows.
+      // The condition is evaluated only once the input has yielded a row, because an error in the
+      // condition must not be raised if there are no rows.
       return tested(context);
     }
     if (answer !== true) return new RowsOperator([], []);

@@ -15,7 +15,7 @@ import { buildIndexOrder, buildOrderedScan, type OrderedRows } from "./build_sca
 
 /**
  * The minimum number of rows in a table that is read in the sort order of a column without an
- * index. Such an order is kept in memory, but must first be built, and then updated after changes.
+ * index. Such an order is kept in memory. It must first be built, and then updated after changes.
  */
 const ORDERED_ROWS_MIN = 262_144;
 
@@ -46,8 +46,8 @@ export function buildExtremes(node: AggregateNode, plain: OperatorFactory): Oper
 }
 
 /**
- * Returns one function per result, each of which reads the result in sort order; undefined if a
- * result cannot be read that way.
+ * Returns one function per result of the aggregate, each of which reads its result in sort order;
+ * undefined if some result cannot be read that way.
  */
 function extremesOf(node: AggregateNode): readonly OpenExtreme[] | undefined {
   const { input } = node;

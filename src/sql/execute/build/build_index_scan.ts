@@ -4,7 +4,7 @@
  *     the plan names some indexes ──► ranges of keys in each ──► the index with the fewest rows
  *                                                                 └──too many: a scan of the table
  *
- * The number of rows in a range is known before any of them is read, so the choice is made anew
+ * The number of rows in a key range is known before any row is read, so the index is chosen anew
  * for each run. If a value cannot be computed, no index is used, and the condition above the scan
  * raises the error once a row needs the value.
  */
@@ -40,12 +40,12 @@ import { attempted } from "./attempt.ts";
 import { compileBeginning } from "./beginnings.ts";
 import { compileSought } from "./key_parts.ts";
 
-/** How many rows a scan reads in the time that an index needs to yield a single row. */
+/** The number of rows that a scan reads in the time that an index needs to yield a single row. */
 const ROWS_PER_ROW = 64;
 
 /**
- * How many rows a scan reads in the time that an inverted index needs to yield a single row. It is
- * lower than for other indexes, because the conditions take longer to test.
+ * The number of rows that a scan reads in the time that an inverted index needs to yield a single
+ * row. It is lower than for other indexes, because the conditions take longer to test.
  */
 const ROWS_PER_TERM_ROW = 8;
 
@@ -72,8 +72,8 @@ export function compileIndexes({
   table,
   withTombstones,
 }: ScanNode): ((options: TableScanOptions) => Scan | undefined) | undefined {
-  // A query divided among threads reads no index, because its parts share the row groups of the
-  // table.
+  // A query that is divided among threads reads no index, because the threads share the row groups
+  // of the table.
   const isUnread = indexes.length === 0 && either === undefined;
   if (isUnread || isDivided || withTombstones) return undefined;
   const choices = [
@@ -111,7 +111,9 @@ type Opening = (options: TableScanOptions) => CountedScan | undefined;
 
 interface Choice {
   readonly open: Opening;
-  /** How many rows can be scanned in the time that the index needs to yield a single row. */
+  /**
+   * The number of rows that can be scanned in the time that the index needs to yield a single row.
+   */
   readonly rowsPerRow: number;
 }
 
@@ -127,7 +129,7 @@ function compileEither(table: TableEntry, accesses: readonly RowAccess[]): Choic
       const choices: RowChoice[] = [];
       for (const choiceOf of choicesOf) {
         const choice = attempted(() => choiceOf(options.context));
-        // If one access cannot be used, the others alone would miss rows.
+        // If one access cannot be used, the remaining accesses alone would miss rows.
         if (choice === undefined) return undefined;
         choices.push(choice);
       }
@@ -137,8 +139,8 @@ function compileEither(table: TableEntry, accesses: readonly RowAccess[]): Choic
 }
 
 /**
- * Compiles the choice of rows that an index access finds. In a run that cannot use the access, the
- * result is undefined.
+ * Compiles the choice of rows that an index access finds. The choice is undefined in a run that
+ * cannot use the access.
  */
 function compileChoice(
   table: TableEntry,
@@ -172,8 +174,8 @@ function typeOfKey({ columns }: TableEntry, columnId: number): DataType {
 }
 
 /**
- * Compiles a scan of the rows that an index access finds. In a run that cannot use the access, the
- * result is undefined.
+ * Compiles a scan of the rows that an index access finds. The scan is undefined in a run that
+ * cannot use the access.
  */
 function compileOpening(table: TableEntry, access: IndexAccess): Opening {
   const { index } = access;
@@ -188,8 +190,8 @@ function compileOpening(table: TableEntry, access: IndexAccess): Opening {
 }
 
 /**
- * Compiles the term query that the conditions imply. In a run in which they do not imply one, the
- * result is undefined.
+ * Compiles the term query that the conditions imply. The query is undefined in a run in which the
+ * conditions do not imply one.
  */
 function compileTerms(
   table: TableEntry,
@@ -212,7 +214,10 @@ function compileTerms(
   };
 }
 
-/** Whether reading this many rows through an index is faster than reading all rows. */
+/**
+ * Whether reading the given number of rows through an index is faster than reading all rows of the
+ * table.
+ */
 function isWorthwhile(
   { context, table }: TableScanOptions,
   rowCount: number,
@@ -268,9 +273,12 @@ export function openIndex(
   }
 }
 
-/** How the consumer uses key ranges. */
+/** How the consumer uses the key ranges of an index. */
 export interface SpanUse {
-  /** Whether to skip rows with NULL in the first column after those with listed values. */
+  /**
+   * Whether to skip the rows that have NULL in the first column after the columns with listed
+   * values.
+   */
   readonly skipsNull?: boolean;
 }
 
@@ -281,7 +289,7 @@ export function compileGuards({ guards }: IndexAccess): (context: ExecutionConte
   return (context) => tests.every((test) => attempted(() => test(context)) === true);
 }
 
-/** Compiles the key ranges that an access allows. */
+/** Compiles the key ranges that an index access reads. */
 export function compileSpans(table: TableEntry, access: IndexAccess, use: SpanUse = {}): SpansOf {
   const types = typesOf(table, access.index);
   const depth = depthOf(access);
@@ -326,7 +334,7 @@ export function typesOf(table: TableEntry, index: IndexEntry): readonly DataType
   return indexPartsOf(table, index).map(({ type }) => type);
 }
 
-/** Compares keys in index order, with NULL last. */
+/** Compares index keys in index order, with NULL last. */
 function compareRows(comparators: readonly Comparator[], left: Row, right: Row): number {
   for (let at = 0; at < Math.min(left.length, right.length); at += 1) {
     const [one = null, other = null] = [left[at], right[at]];
@@ -347,8 +355,8 @@ interface TightestBounds {
 const NO_BOUNDS: TightestBounds = { min: undefined, max: undefined };
 
 /**
- * Returns the range of keys that begin with the given values and satisfy the bounds on the next
- * columns. NULL sorts after all values and satisfies no bound.
+ * Returns the range of index keys that begin with the given values and satisfy the bounds on the
+ * columns after them. NULL sorts after all values and satisfies no bound.
  */
 function spanWithin(key: Row, { max, min }: TightestBounds, skipsNull: boolean): IndexSpan {
   const whole: IndexBound = { values: key, isInclusive: true };
@@ -360,14 +368,14 @@ function spanWithin(key: Row, { max, min }: TightestBounds, skipsNull: boolean):
   };
 }
 
-/** Returns the bound; undefined if its list of values is empty. */
+/** Returns the given bound; undefined if its list of values is empty. */
 function boundFrom(bound: IndexBound): IndexBound | undefined {
   return bound.values.length === 0 ? undefined : bound;
 }
 
 /**
- * Compiles the tightest of several bounds. In a run in which no value satisfies all of them, the
- * result is undefined.
+ * Compiles the tightest of several bounds. The result is undefined in a run in which no value
+ * satisfies all bounds.
  */
 function compileBounds(
   { beginnings, edges }: IndexAccess,
@@ -389,7 +397,7 @@ function compileBounds(
       if (min !== undefined) all.push({ side: "min", isInclusive: true, values: [min] });
       if (max !== undefined) all.push({ side: "max", isInclusive: true, values: [max] });
     }
-    // `(a, b) > (1, NULL)` may still be true for a greater a, so only a NULL in the first place
+    // `(a, b) > (1, NULL)` may still be true for a greater a, so only a NULL in the first position
     // rules out every key.
     if (all.some((bound) => bound.values[0] === null)) return undefined;
     const [min, max] = (["min", "max"] as const).map((side) =>

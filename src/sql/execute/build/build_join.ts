@@ -1,5 +1,5 @@
 /**
- * Builds joins. All of them are hash joins, except that if one side may have few rows, the other
+ * Builds joins. All joins are hash joins, except that if one side may have few rows, the other
  * side is read by their keys:
  *
  *     in a step of a recursion      row by row (`lookup_join.ts`), because most steps have few rows
@@ -92,8 +92,8 @@ function shapeOf(node: JoinNode): Shape {
 }
 
 /**
- * Builds an inner join with its condition as a filter above the join. This is done if the
- * condition may produce long values when it is evaluated on pairs.
+ * Builds an inner join as a join with a filter above it. This is done if evaluating the join
+ * condition on pairs of rows may produce long values.
  */
 function buildFilteredJoin(
   node: JoinNode,
@@ -142,7 +142,7 @@ function buildLookUp(side: PlanNode, by: RuntimeFilter["by"]): LookUp {
   };
 }
 
-/** Builds both sides of a hash join so that one of them is read by the keys of the other. */
+/** Builds both sides of a hash join so that one side is read by the keys of the other. */
 function buildFilteredSides(
   node: JoinNode,
   { keyed, shape, whole }: { keyed: KeyedSide; shape: Shape; whole: OperatorFactory },
@@ -184,7 +184,7 @@ interface LookupJoinParts {
 
 /**
  * Builds a join by lookups. Returns undefined if each row of the keyed side must appear at most
- * once, or even without a partner, which lookups cannot guarantee.
+ * once, or even without a matching row, which lookups cannot guarantee.
  */
 function buildLookupJoin(
   node: JoinNode,
@@ -195,7 +195,7 @@ function buildLookupJoin(
   if (side === "left" && node.join !== "inner") return undefined;
   const hasAllKeys = by !== "first column" && shape.keyTypes.every((_, at) => parts.includes(at));
   return (context, driving) => {
-    // An index yields a transaction's staged rows whatever their keys are.
+    // An index yields the staged rows of a transaction even if their keys do not match.
     const hasStaged = context.staged?.hasStaged(scan.table.tableId) === true;
     return new LookupJoin({
       ...shape,

@@ -86,8 +86,8 @@ function buildSort(
   return (context) => {
     const allRows = limit(context) + offset(context);
     for (const { keyCount, open } of fronts) {
-      // If the scan alone determines the order and no row is filtered out, the rows before OFFSET
-      // are skipped without being read.
+      // If the scan alone determines the order and no row is filtered out, OFFSET can skip rows
+      // without reading them.
       const canSkip = keyCount === keys.length && !isFiltered;
       const skipped = canSkip ? offset(context) : 0;
       const rowsMax = allRows - skipped;
@@ -115,8 +115,8 @@ function buildSort(
 }
 
 /**
- * Returns the input without a sort, for runs that use no index and therefore read the rows in sort
- * order anyway. Returns undefined if the table is stored in a different order.
+ * Returns the input of a sort without the sort, for runs that use no index and therefore read the
+ * rows in sort order anyway. Returns undefined if the table is stored in a different order.
  */
 function buildInOrder(
   { input, keys }: SortNode,
@@ -129,7 +129,7 @@ function buildInOrder(
   return (context) => (usesIndex(context) ? undefined : rows(context));
 }
 
-/** An input with rows that are already sorted by the first sort keys. */
+/** An input whose rows are already sorted by the first sort keys. */
 interface SortFront {
   readonly input: Operator;
   readonly scan: OrderedTableScan;
@@ -139,13 +139,11 @@ interface SortFront {
 interface FrontSource {
   /** The number of leading sort keys by which the input is already sorted. */
   readonly keyCount: number;
-  /**
-   * Opens the input. Returns undefined if `rowsMax` rows cannot be read in this order in this run.
-   */
+  /** Opens the input. Returns undefined if this run cannot read `rowsMax` rows in this order. */
   readonly open: (context: ExecutionContext, rowsMax: number) => SortFront | undefined;
 }
 
-/** Returns the ways to read the first rows of a sort in order, the best one first. */
+/** Returns the ways to read the first rows of a sort in order, with the best first. */
 function buildFronts({ input, keys, limit }: SortNode): readonly FrontSource[] {
   const [key] = keys;
   if (limit === undefined || key === undefined) return [];

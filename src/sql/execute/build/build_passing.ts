@@ -1,5 +1,5 @@
 /**
- * Builds the operators that pass rows on: filters and projections. They accept rows from any
+ * Builds filters and projections, the operators that pass rows on. They accept rows from any
  * source, so the scan below them can be replaced with a lookup or a sorted read.
  *
  *     sort, join ──rows in order, rows of some keys──► filter, project ──► the same columns as always
@@ -30,7 +30,7 @@ const MAKING: ReadonlySet<BoundExpression["kind"]> = new Set([
 /** Creates an operator that takes its rows from another operator. */
 export type Passing = (from: Operator, context: ExecutionContext) => Operator;
 
-/** Compiles a filter or a projection without its input. */
+/** Compiles a filter or a projection without compiling its input. */
 export function buildPassing(node: Extract<PlanNode, { kind: "filter" | "project" }>): Passing {
   const layout = layoutOf(node.input.columns);
   if (node.kind === "filter") {
@@ -46,7 +46,7 @@ export function buildPassing(node: Extract<PlanNode, { kind: "filter" | "project
   return (from, context) => new Project(inGroups(from, context), expressions, context);
 }
 
-/** The operators above a scan, compiled separately from it. */
+/** The operators above a scan, compiled separately from the scan. */
 export interface OverScan {
   readonly scan: ScanNode;
   /** Whether a filter above the scan drops rows. */
@@ -100,7 +100,7 @@ export function paced(
   return (context) => inGroups(input(context), context);
 }
 
-/** Returns how an operator divides its input into batches for the given expressions. */
+/** Returns an operator that divides its input into batches suitable for the given expressions. */
 function pacing(expressions: readonly BoundExpression[]): Passing {
   const isTimed = expressions.some(callsProgram);
   if (!isTimed && !expressions.some(mayMakeMuch)) return (from) => from;
@@ -114,7 +114,9 @@ function callsProgram(expression: BoundExpression): boolean {
   );
 }
 
-/** Whether an expression may produce values of unlimited length over a batch of rows. */
+/**
+ * Whether evaluating an expression over a batch of rows may produce values of unlimited length.
+ */
 export function mayMakeMuch(expression: BoundExpression): boolean {
   return (
     (MAKING.has(expression.kind) && physicalKind(expression.type) === "any") ||

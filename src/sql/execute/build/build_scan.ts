@@ -51,7 +51,10 @@ import {
 import { compilePart, compileSought, distinct, type LookedUp } from "./key_parts.ts";
 import { runtimeOf } from "./table_runtime.ts";
 
-/** Returned by a run that cannot read the rows directly. In that case, the operators must run. */
+/**
+ * The result of a run that cannot read the rows directly. In that case, the plan's operators must
+ * run.
+ */
 export const NOT_READ: unique symbol = Symbol("not read");
 
 /** Reads the few rows of a query without operators, as rows of its output columns. */
@@ -88,8 +91,8 @@ export function buildRowRead(root: PlanNode): RowRead | undefined {
 }
 
 /**
- * Returns the primary key or index key that the conditions of a single-table plan determine
- * completely; undefined if there is none.
+ * Returns the primary key or index key whose values the conditions of a single-table plan
+ * determine completely; undefined if there is none.
  */
 function keyBelow(input: PlanNode):
   | (Pick<ScanNode, "past" | "table"> & {
@@ -109,8 +112,8 @@ function keyBelow(input: PlanNode):
 }
 
 /**
- * Reads the rows with a given index key if there are only a few. The index does not contain rows
- * staged by a transaction.
+ * Reads the rows with a given index key if there are only a few such rows. The index does not
+ * contain rows staged by a transaction.
  */
 function readByIndex(
   context: ExecutionContext,
@@ -154,7 +157,7 @@ const BULK_BATCH_ROWS: number = 2 * BATCH_ROWS_MAX;
 
 /** How the consumer of a scan uses the rows. */
 export interface ScanUse {
-  /** Whether the consumer finishes a batch before it requests the next one. */
+  /** Whether the consumer finishes a batch before it requests the next batch. */
   readonly isConsumed?: boolean;
   /** Whether the consumer drops rows because of their values. */
   readonly isFiltered?: boolean;
@@ -245,8 +248,8 @@ export function buildIndexQuestion(node: ScanNode): (context: ExecutionContext) 
 /** How the rows of one side of a join are found by their keys. */
 export interface KeyedUse extends ScanUse {
   /**
-   * The columns to which the keys apply. If these include only the first column of the primary
-   * key, all rows between the lowest and the highest key are read.
+   * The columns that the keys contain. If these include only the first column of the primary key,
+   * all rows between the lowest and the highest key are read.
    */
   readonly by: RuntimeFilter["by"];
 }
@@ -365,7 +368,10 @@ function scanOptions(
   });
 }
 
-/** Compiles the numeric ranges, and the ranges in key order. The latter also cover strings. */
+/**
+ * Compiles the numeric ranges, and the ranges in key order. The ranges in key order also cover
+ * strings.
+ */
 function compileRanges({ ranges, textRanges = [] }: ScanNode): {
   readonly ranges: readonly CompiledRange[];
   readonly spanRanges: readonly CompiledRange[];
@@ -394,7 +400,7 @@ function prunedIn(
 }
 
 /**
- * Opens a scan of the rows within the bounds on the ordering column; undefined if that is
+ * Opens a scan of the rows within the bounds on the ordering column; undefined if this is
  * impossible.
  */
 function openOrdered(
@@ -425,7 +431,7 @@ function openOrdered(
   return undefined;
 }
 
-/** Returns the values of the first key column in the given keys. */
+/** Returns the values of the first key column that occur in the given keys. */
 function spansOfKeys({ primaryKey }: TableEntry, keys: readonly Row[]): KeySpans {
   const columnId = defined(primaryKey[0], "key lookup: table has no primary key");
   return { columnId, spans: keys.map(([value]) => ({ min: value, max: value })) };
@@ -438,8 +444,8 @@ function typeOfColumn({ columns }: TableEntry, columnId: number): DataType {
 }
 
 /**
- * Returns the smallest range that contains all of the given spans, so that row groups outside it
- * are not read.
+ * Returns the smallest range that contains all of the given key spans, so that row groups outside
+ * it are not read.
  */
 function around(table: TableEntry, keySpans: KeySpans | undefined): ColumnRange[] {
   if (keySpans === undefined || keySpans.spans.length < 2) return [];
@@ -567,8 +573,8 @@ function spanOfRanges(
 }
 
 /**
- * Whether a lower bound is higher than another bound. Either may be absent; an absent bound is
- * never higher.
+ * Whether a lower bound is higher than another lower bound. An absent bound is lower than every
+ * other bound.
  */
 function isAbove(type: DataType, bound: Value | undefined, other: Value | undefined): boolean {
   if (bound === undefined) return false;
