@@ -36,6 +36,7 @@ import { ProgramCursors } from "../procedural/open_cursors.ts";
 import { parseBody } from "../procedural/parse_body.ts";
 import { isDefining } from "../rights/statement_kinds.ts";
 import { readAndLock } from "./locking_read.ts";
+import { Notices } from "./notices.ts";
 import type { RequestTransaction } from "./request_transaction.ts";
 import type { StatementDeps, TriggerFrame } from "./run_options.ts";
 import { OwnSettingCalls } from "./setting_calls.ts";
@@ -66,12 +67,6 @@ export interface ProgramRunnerParts {
   readonly runOther: (node: Statement, namespace: string) => Promise<StatementResult>;
 }
 
-/** The maximum number of notices in the result of a statement. */
-const NOTICES_MAX = 100;
-
-/** Once the notices have this many characters in total, further ones are only counted. */
-const NOTICES_LENGTH_MAX = 1024 * 1024;
-
 /** The maximum number of loop iterations before other work may run. */
 const STEPS_PER_SLICE = 1024;
 
@@ -91,9 +86,7 @@ export class ProgramRunner {
   readonly #clock: Clock;
   readonly #cursors = new ProgramCursors();
   readonly #savepoints: string[] = [];
-  readonly #notices: string[] = [];
-  #noticeCount = 0;
-  #noticeLength = 0;
+  readonly #notices = new Notices();
   #sliceEndMs: number;
   #stepCount = 0;
 
@@ -105,17 +98,10 @@ export class ProgramRunner {
 
   /** The notices that programs have raised; undefined if there are none. */
   get notices(): readonly string[] | undefined {
-    if (this.#noticeCount === 0) return undefined;
-    const omitted = this.#noticeCount - this.#notices.length;
-    return omitted === 0 ? this.#notices : [...this.#notices, `${omitted} more notice(s)`];
+    return this.#notices.messages;
   }
 
-  readonly note = (message: string): void => {
-    this.#noticeCount += 1;
-    if (this.#notices.length === NOTICES_MAX || this.#noticeLength >= NOTICES_LENGTH_MAX) return;
-    this.#noticeLength += message.length;
-    this.#notices.push(message);
-  };
+  readonly note = (message: string): void => this.#notices.add(message);
 
   /** Runs calls one after another. Returns the slots, followed by the results of the calls. */
   async called(

@@ -23,7 +23,10 @@ import { OwnTriggerCalls, type TriggerCallOptions } from "./trigger_calls.ts";
 
 export interface StatementCallsOptions
   extends Pick<RunnerOptions, "ledger" | "settings">,
-    Pick<TriggerCallOptions, "runner"> {}
+    Pick<TriggerCallOptions, "runner"> {
+  /** Receives notices if the options of a run name no receiver. */
+  readonly onNotice: (message: string) => void;
+}
 
 export class StatementCalls {
   readonly #deps: StatementDeps;
@@ -43,7 +46,7 @@ export class StatementCalls {
 
   /** Returns the calls of the triggers that a change fires. */
   triggersOf({
-    onNotice,
+    onNotice = this.#options.onNotice,
     principal,
     transaction,
     trigger,
@@ -83,7 +86,7 @@ export class StatementCalls {
     const host: ProgramHost = {
       place: { deps, principal, namespace },
       clock: deps.clock,
-      notice: options.onNotice ?? (() => undefined),
+      notice: options.onNotice ?? this.#options.onNotice,
       context: (slots, programs, sliceEndMs) =>
         newContext(deps, {
           principal,

@@ -29,6 +29,7 @@ import { changeTogether } from "./change_together.ts";
 import { CollectedRows } from "./collected_rows.ts";
 import { runDeferred } from "./deferred_triggers.ts";
 import { finishChange } from "./long_changes.ts";
+import { Notices } from "./notices.ts";
 import { OUTDATED, type QueryRowsOptions, readHere, readIn } from "./query_rows.ts";
 import { isKnownLong, noteLong, readersFor } from "./read_elsewhere.ts";
 import { changeResult, changeResultInTicks, queryResult } from "./row_results.ts";
@@ -50,6 +51,8 @@ export class StatementRunner {
   #isWaiting = false;
   /** Whether the statement has already been run a second time because of the storage limit. */
   #hasRunTwice = false;
+  /** The notices of the statement, unless the options of its run name another receiver. */
+  readonly #notices = new Notices();
   /** The numbers that the current attempt of the statement takes from sequences. */
   readonly #attempt = new AttemptNumbers();
 
@@ -60,6 +63,7 @@ export class StatementRunner {
       ledger: options.ledger,
       settings: options.settings,
       runner: () => this.#inner(),
+      onNotice: (message) => this.#notices.add(message),
     });
   }
 
@@ -105,9 +109,22 @@ export class StatementRunner {
     this.#hasRunTwice = false;
     this.#attempt.end();
     this.#calls.transaction = options.transaction;
+    this.#notices.clear();
     if (!locksOnly(prepared)) options.transaction?.fixSnapshot();
-    if (this.#mustWait(prepared, options)) return this.#runLater(prepared, options);
-    return this.#run(prepared, options);
+    const result = this.#mustWait(prepared, options)
+      ? this.#runLater(prepared, options)
+      : this.#run(prepared, options);
+    return result instanceof Promise
+      ? result.then((late) => this.withNotices(late))
+      : this.withNotices(result);
+  }
+
+  /** Adds the notices raised since the last call to a result, and forgets them. */
+  withNotices(result: StatementResult): StatementResult {
+    const { messages } = this.#notices;
+    if (messages === undefined) return result;
+    this.#notices.clear();
+    return { ...result, notices: [...(result.notices ?? []), ...messages] };
   }
 
   /**
@@ -489,6 +506,8 @@ export class StatementRunner {
       source: () => options.source?.(),
       isRepeatable: options.copyInput === undefined,
       runAt: (atSeq, mayLeave) => {
+        // An attempt that begins anew calls the triggers again.
+        this.#notices.clear();
         profile?.clear();
         return newContext(this.#deps, {
           principal,

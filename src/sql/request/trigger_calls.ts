@@ -38,7 +38,7 @@ export interface TriggerCallOptions {
   readonly depth: number;
   /** Returns a runner that reads rows on the event loop, for the statements of a function. */
   readonly runner: () => StatementRunner;
-  readonly onNotice: ((message: string) => void) | undefined;
+  readonly onNotice: (message: string) => void;
 }
 
 export class OwnTriggerCalls implements TriggerCalls {
@@ -74,7 +74,7 @@ export class OwnTriggerCalls implements TriggerCalls {
     try {
       await programs.run(frame, { place, depth: 0 });
     } finally {
-      for (const notice of programs.notices ?? []) onNotice?.(notice);
+      for (const notice of programs.notices ?? []) onNotice(notice);
     }
     return returnedRow(frame, call);
   }

@@ -14,7 +14,6 @@ import { defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import type { TableEntry } from "../../catalog/mod.ts";
 import { partitionNamed } from "../ddl/partition_definitions.ts";
-import { referencesTo } from "../names/references.ts";
 import { findTable } from "../names/table_names.ts";
 import type { DeleteStatement, QName, TruncateStatement } from "../parse/ast/ast.ts";
 import { relocated } from "../parse/ast/tree_parts.ts";
@@ -44,30 +43,31 @@ export function wholeTruncation(
   node: TruncateStatement,
   { deps, namespace, principal }: { deps: NameDeps; namespace: string; principal: Principal },
 ): TruncateStatement {
-  const partitions: QName[] = [];
-  const named = node.tables.flatMap((each) => {
-    const partition = partitionNamed(each, { namespace, principal }, deps);
-    if (partition === undefined) {
-      return [findTable(deps, each, { namespace, node: each, principal })];
-    }
-    if (referencesTo(deps.catalog, partition.table.tableId).length > 0) {
-      throw referred(node, partition.entry);
-    }
-    partitions.push({ ...each, schema: partition.entry.namespace });
-    return [];
-  });
-  const found = new Set(named);
+  const found = new Set<TableEntry>();
   const entries = deps.catalog.tables();
-  for (const table of found) {
+  const addReferring = (table: TableEntry, shown: NamedObject): void => {
     for (const each of entries) {
       if (found.has(each) || !refersTo(each, table)) continue;
-      if (node.cascade !== true) throw referred(node, table);
+      if (node.cascade !== true) throw referred(node, shown);
       if (!mayRead(principal, each, deps.catalog.namespace(each.namespace))) {
-        throw hiddenReference(node, table);
+        throw hiddenReference(node, shown);
       }
       found.add(each);
     }
-  }
+  };
+  const partitions: QName[] = [];
+  const named = node.tables.map((each) => {
+    const partition = partitionNamed(each, { namespace, principal }, deps);
+    if (partition !== undefined) {
+      partitions.push({ ...each, schema: partition.entry.namespace });
+      return { table: partition.table, shown: partition.entry };
+    }
+    const table = findTable(deps, each, { namespace, node: each, principal });
+    found.add(table);
+    return { table, shown: table };
+  });
+  for (const { shown, table } of named) addReferring(table, shown);
+  for (const table of found) addReferring(table, table);
   const tables = childrenFirst([...found]).map(({ name, namespace: schema }) => {
     return { name, schema, _location: node._location };
   });
@@ -95,9 +95,11 @@ function refersTo({ foreignKeys = [] }: TableEntry, { tableId }: TableEntry): bo
   return foreignKeys.some((key) => key.tableId === tableId);
 }
 
+type NamedObject = Pick<TableEntry, "name" | "namespace">;
+
 function referred(
   { _location }: TruncateStatement,
-  { name, namespace }: Pick<TableEntry, "name" | "namespace">,
+  { name, namespace }: NamedObject,
 ): DatabaseError {
   return new DatabaseError(
     "DEPENDENT_OBJECTS",
@@ -112,7 +114,7 @@ function referred(
 /** Returns the error for a table that CASCADE would empty but that the caller may not see. */
 function hiddenReference(
   { _location }: TruncateStatement,
-  { name, namespace }: TableEntry,
+  { name, namespace }: NamedObject,
 ): DatabaseError {
   return new DatabaseError(
     "PERMISSION_DENIED",

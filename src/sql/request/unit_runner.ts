@@ -194,7 +194,7 @@ export class UnitRunner {
       case "commit": {
         const result = messageResult("Transaction committed", this.#principal.userId);
         const lastSeq = await this.#parts.commit(result);
-        return { ...result, lastSeq };
+        return this.#scope.lockingRunner.withNotices({ ...result, lastSeq });
       }
       case "rollback":
         this.#transaction.rollback();
@@ -210,7 +210,9 @@ export class UnitRunner {
         await this.#transaction.setConstraints(node, (transaction, isChosen) =>
           this.#scope.lockingRunner.runDeferred(transaction, isChosen),
         );
-        return messageResult("Constraints set", this.#principal.userId);
+        return this.#scope.lockingRunner.withNotices(
+          messageResult("Constraints set", this.#principal.userId),
+        );
       case "savepoint":
       case "release savepoint":
       case "rollback to":

@@ -122,3 +122,17 @@ test("ALTER TABLE ONLY changes the table, because no table inherits from it", as
   );
   expect(await engine.failure("SELECT w FROM b")).toStartWith("COLUMN_NOT_FOUND");
 });
+
+test("TRUNCATE of a partition empties referring tables with CASCADE, and is refused without it", async () => {
+  await engine.run(
+    "CREATE TABLE whole (k INT PRIMARY KEY) PARTITION BY RANGE (k);" +
+      "CREATE TABLE low PARTITION OF whole FOR VALUES FROM (0) TO (10);" +
+      "CREATE TABLE high PARTITION OF whole FOR VALUES FROM (10) TO (20);" +
+      "CREATE TABLE refers (id INT PRIMARY KEY, k INT REFERENCES whole);" +
+      "INSERT INTO whole VALUES (1), (11); INSERT INTO refers VALUES (1, 1), (2, 11)",
+  );
+  expect(await engine.failure("TRUNCATE low")).toStartWith("DEPENDENT_OBJECTS");
+  await engine.run("TRUNCATE low CASCADE");
+  expect(await engine.rows("SELECT k FROM whole")).toEqual([[11]]);
+  expect(await engine.rows("SELECT id FROM refers")).toEqual([]);
+});
