@@ -52,7 +52,7 @@ const DEFINES = /^\s*(?:create|alter|do)\b/i;
 const SIDE_EFFECTS = [
   String.raw`\btrigger\b[\s\S]*?\bon\s+${NAME}`,
   String.raw`\brule\b[\s\S]*?\bto\s+${NAME}`,
-  String.raw`\b(?:insert\s+into|delete\s+from)\s+${NAME}`,
+  String.raw`\b(?:insert\s+into|delete\s+from|merge\s+into)\s+${NAME}`,
   String.raw`\bupdate\s+(?:only\s+)?${NAME}\s+(?:as\s+\w+\s+)?set\b`,
   String.raw`\binherits\s*\(\s*${NAME}`,
   String.raw`\binherit\s+${NAME}`,
@@ -76,6 +76,7 @@ const ATTACHED = new RegExp(
 
 /** Matches the name of a savepoint or prepared statement. */
 const SAVEPOINT = /^\s*(?:savepoint|prepare)\s+(\w+)/i;
+const CAST = /^\s*create\s+cast\s*\(\s*([\w\s]+?)\s+as\s+([\w\s]+?)\s*\)/i;
 const OPERATOR = /^\s*create\s+operator\s+([^\s\w("]+)/i;
 
 /** Match statements that need a missing type without naming it. */
@@ -114,6 +115,8 @@ export function noCounts(): Counts {
 export class Judge {
   /** The names of objects that an omitted statement would have created or changed. */
   readonly #omitted = new Set<string>();
+  /** The types between which an omitted statement would have created a cast. */
+  readonly #casts: (readonly string[])[] = [];
   /** The operators that an omitted statement would have created. */
   readonly #operators = new Set<string>();
   /** The tables and views that each view reads, and the table of each partition. */
@@ -174,9 +177,11 @@ export class Judge {
     }
     const savepoint = SAVEPOINT.exec(sql)?.[1];
     if (savepoint !== undefined) this.#omitted.add(bare(savepoint));
+    const cast = CAST.exec(sql);
+    if (cast !== null) this.#casts.push(wordsOf(`${cast[1] ?? ""} ${cast[2] ?? ""}`));
     const operator = OPERATOR.exec(sql)?.[1];
     if (operator !== undefined) this.#operators.add(operator);
-    if (!DEFINES.test(sql)) return;
+    if (!DEFINES.test(sql) && !CHANGED_WITH.test(sql)) return;
     for (const word of wordsOf(sql)) this.#definitionWords.add(word);
     for (const form of SIDE_EFFECTS) {
       for (const [, name] of sql.matchAll(form)) {
@@ -222,7 +227,13 @@ export class Judge {
   }
 
   #namesOmitted(sql: string): boolean {
-    if (wordsOf(sql).some((word) => this.#omitted.has(word))) return true;
+    const words = wordsOf(sql);
+    if (words.some((word) => this.#omitted.has(word))) return true;
+    // A function whose parameters and result have the types of a cast may use it.
+    const mayCast = DEFINES.test(sql) && !CAST.test(sql);
+    if (mayCast && this.#casts.some((types) => types.every((type) => words.includes(type)))) {
+      return true;
+    }
     if ([...this.#operators].some((operator) => sql.includes(operator))) return true;
     if (/^\s*(?:alter|drop)\s+index\b/i.test(sql) && this.#isIndexOfOmitted(sql)) return true;
     return /\binformation_schema\./i.test(sql) && this.#isPatternOfOmitted(sql);

@@ -21,8 +21,8 @@ export const LISTED_DIFFERENCES: readonly ListedDifference[] = [
   {
     cause: "the default namespace is named default",
     isMet: ({ sql, ours, theirs }) =>
-      /\bcurrent_schemas?\b/i.test(sql) &&
-      haveSameRows(renamed(ours, "default"), renamed(theirs, "public")),
+      /\bcurrent_schemas?\b|\binformation_schema\./i.test(sql) &&
+      haveSameRows(renamed(ours, "default", "tidemark"), renamed(theirs, "public", "postgres")),
   },
   {
     cause: "each side has its own user",

@@ -63,6 +63,25 @@ test("a change to a view that was omitted may have changed its table", () => {
   expect(judge.judge("SELECT a FROM t", rows("1"), rows("2"))).toBe("omitted");
 });
 
+test("a function that may use an omitted cast is omitted, and so are its calls", () => {
+  const judge = new Judge();
+  const refused = failure("not_implemented");
+  judge.judge("create cast (integer as date) with function f(integer)", refused, rows());
+  const define = "create function caller(integer) returns date as $$begin return $1; end$$";
+  judge.judge(define, rows(), rows());
+  expect(judge.judge("select caller(20150717)", failure("type"), rows("2015-07-17"))).toBe(
+    "omitted",
+  );
+  expect(judge.judge("select other(1)", failure("type"), rows("1"))).toBe("refused");
+});
+
+test("a change after WITH that only one side accepts may have changed its table", () => {
+  const judge = new Judge();
+  const sql = "WITH RECURSIVE c AS (SELECT 1) MERGE INTO m USING (SELECT 1) o ON true";
+  judge.judge(sql, rows(), failure("0A000"));
+  expect(judge.judge("SELECT * FROM m", rows("1"), rows("2"))).toBe("omitted");
+});
+
 test("a change after WITH returns no rows without RETURNING", () => {
   const sql = "WITH w AS (SELECT 1) INSERT INTO t SELECT * FROM w";
   expect(new Judge().judge(sql, rows(), rows(""))).toBe("alike");
