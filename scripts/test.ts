@@ -2,9 +2,9 @@
  * Runs the tests in parallel, and reports at the end which of them were skipped and why, so that a
  * run without Chromium is not mistaken for a complete one.
  *
- * A complete run first compiles the server, unless TIDEMARK_TEST_PROGRAM names an executable, and
- * tests that need a server process start that executable. A run of selected tests starts the
- * server from a bundle.
+ * A complete run compiles the server, unless TIDEMARK_TEST_PROGRAM names an executable, and tests
+ * that need a server process start that executable. The first tests run while it is compiled, and
+ * files with such tests wait for it. A run of selected tests starts the server from a bundle.
  *
  * Tests that iterate over seeds, samples or cases do only part of that work, always the same part.
  * With `--thorough`, they do all of it (`tests/support/thoroughness.ts`), with their files on a
@@ -41,6 +41,7 @@ import {
   constants,
   mkdtempSync,
   readFileSync,
+  renameSync,
   rmSync,
   statfsSync,
 } from "node:fs";
@@ -108,26 +109,38 @@ async function pass(
   }
 }
 
-/**
- * Compiles the server, so that every test can start it quickly.
- * @returns The path of the executable.
- * @throws If the server does not compile.
- */
-function compileServer(directory: string): string {
-  const command = [process.execPath, "scripts/build.ts", "--out", directory];
-  const built = Bun.spawnSync(command, { stdout: "ignore", stderr: "inherit" });
-  if (!built.success) throw new Error("Cannot run the tests: the server does not compile");
-  return join(directory, `tidemark-${process.platform}-${process.arch}`);
-}
-
 /** Whether a signal has ended the run. */
 let isStopped = false;
 
-/** Runs `bun test`, and returns its exit code. */
+/**
+ * Compiles the server, so that every test can start it quickly. The executable appears at its path
+ * once it is complete.
+ *
+ * @throws If the server does not compile.
+ */
+async function compileServer(program: string): Promise<void> {
+  const folder = `${program}.pending`;
+  const command = [process.execPath, "scripts/build.ts", "--out", folder];
+  const building = Bun.spawn(command, { stdin: "ignore", stdout: "ignore", stderr: "inherit" });
+  for (const signal of SIGNALS) process.once(signal, () => building.kill(signal));
+  const code = await building.exited;
+  if (isStopped) return;
+  if (code !== 0) throw new Error("Cannot run the tests: the server does not compile");
+  renameSync(join(folder, `tidemark-${process.platform}-${process.arch}`), program);
+}
+
+/**
+ * Runs `bun test`.
+ *
+ * @param compiling The compilation of the server, without which the tests cannot end.
+ * @returns Its exit code.
+ * @throws If the server does not compile.
+ */
 async function run(
   args: readonly string[],
   env: Readonly<Record<string, string>>,
   readers: readonly LineReader[],
+  compiling: Promise<void> = Promise.resolve(),
 ): Promise<number> {
   const runner = Bun.spawn([process.execPath, "test", `--timeout=${TIMEOUT_MS}`, ...args], {
     env: { ...process.env, ...env },
@@ -140,7 +153,9 @@ async function run(
     runner.kill(signal);
   };
   for (const signal of SIGNALS) process.on(signal, stop);
+  compiling.catch(() => stop("SIGTERM"));
   await Promise.all([
+    compiling,
     pass(runner.stdout, process.stdout, readers),
     pass(runner.stderr, process.stderr, readers),
   ]);
@@ -242,10 +257,13 @@ if (isThorough) env["TIDEMARK_TEST_THOROUGH"] = "1";
 if (process.stderr.isTTY && process.env["NO_COLOR"] === undefined) env["FORCE_COLOR"] = "1";
 const isWhole = args.every((arg) => arg.startsWith("-"));
 const directories: string[] = [];
+let compiling: Promise<void> | undefined;
 try {
   if (isWhole) {
     directories.push(openFolder(tmpdir()));
-    env[PROGRAM] = process.env[PROGRAM] ?? compileServer(directories[0] ?? "");
+    const program = join(directories[0] ?? "", "tidemark");
+    env[PROGRAM] = process.env[PROGRAM] ?? program;
+    if (env[PROGRAM] === program) compiling = compileServer(program);
     const memory = isThorough ? undefined : memoryFolder();
     // The executable stays on disk, because containers do not allow files in memory to be
     // executed.
@@ -254,7 +272,7 @@ try {
   }
   const timings = `--timings=${TIMINGS}/${isThorough ? "thorough" : "usual"}.json`;
   const parallel = [`--parallel=${WORKERS}`, "--no-isolate", timings];
-  const code = await run([...parallel, ...args], env, [skipped, failed]);
+  const code = await run([...parallel, ...args], env, [skipped, failed], compiling);
   const mayRetry = code !== 0 && options["retry-failed"];
   process.exitCode = mayRetry ? await retried(failed, code, env) : code;
 } finally {

@@ -126,7 +126,7 @@ test("an assertion in a tick of the engine ends its own run and no other", async
   }
 });
 
-test.each(shareOf(INJECTED_FAULTS, { oneOf: 3 }))(
+test.each(shareOf(INJECTED_FAULTS, { oneOf: 6 }))(
   "the simulation finds the injected fault: %s",
   async (injected) => {
     const finding = await findInjected(injected, { seed: SEED_FIRST, steps: STEPS });

@@ -199,7 +199,7 @@ const sources: readonly (readonly [string, readonly string[]])[] = [
   ["generated", generatedStatements(GENERATED, 1)],
 ];
 /** The texts that are parsed and compared. */
-const compared = sources.map(([of, texts]) => [of, shareOf(texts, { oneOf: 9 })] as const);
+const compared = sources.map(([of, texts]) => [of, shareOf(texts, { oneOf: 18 })] as const);
 const library = compared.flatMap(([of, texts]) =>
   LIBRARY_REPEATED.has(of) ? texts.filter((_, i) => i % LIBRARY_ONE_OF === 0) : texts,
 );

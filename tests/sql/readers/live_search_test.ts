@@ -13,6 +13,7 @@ import type { LiveSubscription } from "../../../src/live/mod.ts";
 import type { SubscribeOptions, WireRow } from "../../../src/protocol/mod.ts";
 import { openAt, SMALL_FILES } from "../../support/database.ts";
 import { RecordingSink, subscriber } from "../../support/live_fixture.ts";
+import { shareOf } from "../../support/thoroughness.ts";
 import { until } from "../../support/until.ts";
 
 const ROOT: Principal = { ...subscriber("root", 1), role: "system" };
@@ -104,7 +105,7 @@ const FILTERS: readonly (readonly [string, string, ...string[]])[] = [
   ["f.own", "id < 10 OR n = 49"],
 ];
 
-test.each(FILTERS)(
+test.each(shareOf(FILTERS, { oneOf: 2 }))(
   "FROM %s WHERE %s: a reader finds the same rows as a SELECT",
   async (...filter) => {
     const [from, where, ...params] = filter;

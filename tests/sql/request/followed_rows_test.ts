@@ -8,6 +8,7 @@ import type { Seq } from "../../../src/base/seq.ts";
 import type { ResultPlan } from "../../../src/sql/mod.ts";
 import { ManualClock } from "../../support/manual_clock.ts";
 import { type EngineOptions, TestEngine } from "../../support/sql_engine.ts";
+import { shareOf } from "../../support/thoroughness.ts";
 
 const PLACES: readonly (readonly [string, EngineOptions])[] = [
   ["on the event loop", { readsElsewhere: false }],
@@ -36,7 +37,7 @@ function plansOf(engine: TestEngine): ResultPlan[] {
   });
 }
 
-for (const [place, options] of PLACES) {
+for (const [place, options] of shareOf(PLACES, { oneOf: 2 })) {
   test(`an evaluation ${place} at an earlier seq returns the rows of that seq`, async () => {
     await using engine = await TestEngine.open({ clock: new ManualClock(), ...options });
     await engine.run(

@@ -101,7 +101,7 @@ function longText(random: SeededRandom, length: number): string {
 
 describe("packed chunks are read as they were written", () => {
   test.each(
-    shareOf(COLUMN_TYPES, { oneOf: 5 }).map((type) => [JSON.stringify(type), type] as const),
+    shareOf(COLUMN_TYPES, { oneOf: 8 }).map((type) => [JSON.stringify(type), type] as const),
   )("%s comes back whole, in part and one by one", (_name, type) => {
     const seed = seedOf(21);
     const random = new SeededRandom(seed);

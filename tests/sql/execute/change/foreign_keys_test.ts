@@ -49,7 +49,7 @@ async function family(
     INSERT INTO ${c} VALUES (10, 1), (11, 2), (12, NULL)`);
 }
 
-describe.each(shareOf(RELATIONS, { oneOf: 2 }))(
+describe.each(shareOf(RELATIONS, { oneOf: 3 }))(
   "foreign keys from %s to %s are enforced",
   (child, parent) => {
     const relation = [child, parent] as const as (typeof RELATIONS)[number];

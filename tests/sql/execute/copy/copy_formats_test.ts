@@ -58,10 +58,10 @@ const NAMES = COLUMNS.replace("(30,6)", "")
   .map((column) => column.split(" ")[0] ?? "");
 
 /**
- * The distance between damaged bytes. A usual run damages every fifth byte, with a different first
- * byte for each value.
+ * The distance between damaged bytes. A usual run damages every eleventh byte, with a different
+ * first byte for each value.
  */
-const STEP = amountOf({ usual: 5, thorough: 1 });
+const STEP = amountOf({ usual: 11, thorough: 1 });
 
 describe.each(FORMATS)("COPY in the format %s reads what it has written", (format) => {
   test("%s keeps the end of a day and the sign of a zero", async () => {
