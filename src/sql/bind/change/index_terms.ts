@@ -43,7 +43,7 @@ import {
 interface IndexTerms {
   /** The key expressions of the index, each with the column that represents it. */
   readonly keys: readonly { readonly term: BoundExpression; readonly standIn: BoundExpression }[];
-  /** The key expressions of the index, each with the column that represents it. */
+  /** The condition of a partial index, split at AND. */
   readonly where: readonly BoundExpression[];
 }
 
