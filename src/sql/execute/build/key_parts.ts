@@ -23,7 +23,7 @@ export interface LookedUp {
 const ONLY_NULL: readonly Value[] = [null];
 
 /**
- * Compiles the lists of keys that an access looks up.
+ * Compiles the lists of keys that an access to a table looks up.
  *
  * @param keyTypes The types of the columns.
  * @returns A function that returns the distinct keys for a run. Keys that contain NULL are left
@@ -79,8 +79,8 @@ export function distinct(values: readonly Value[], types: readonly DataType[]): 
 }
 
 /**
- * Yields every distinct key made up of one value from each list of an alternative. The keys are
- * created on demand, because even short lists have many combinations.
+ * Yields every distinct key that consists of one value from each list of an alternative. The keys
+ * are created on demand, because even short lists have many combinations.
  */
 function* combinations(
   alternatives: readonly (readonly (readonly Value[])[])[],
@@ -102,7 +102,7 @@ function* combinations(
   }
 }
 
-/** Returns the combination with the given number. The last list varies fastest. */
+/** Returns the combination with the given number. The value from the last list varies fastest. */
 function rowOf(lists: readonly (readonly Value[])[], number: number): Row {
   const row: Value[] = Array.from({ length: lists.length });
   let rest = number;

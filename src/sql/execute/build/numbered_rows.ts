@@ -60,7 +60,8 @@ function isFixed(expression: BoundExpression): boolean {
 }
 
 /**
- * Returns the bounds on columns that a projection passes on unchanged. They also apply below it.
+ * Returns the bounds on columns that a projection passes on unchanged. The bounds also apply to
+ * the projection's input.
  */
 export function boundsBelow(
   { columns, expressions }: Extract<PlanNode, { kind: "project" }>,
@@ -98,7 +99,7 @@ export function firstsBelow(
   };
 }
 
-/** Whether the result of a window call depends only on the current row and earlier ones. */
+/** Whether the result of a window call depends only on the current row and earlier rows. */
 function looksBackOnly(call: BoundWindowCall): boolean {
   const name = nameOf(call);
   return name === "row_number" || name === "rank" || name === "dense_rank";

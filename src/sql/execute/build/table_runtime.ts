@@ -174,7 +174,7 @@ export class TableRuntime {
     if (fault !== undefined) throw fault;
   }
 
-  /** Returns a row's first fault among those that need no evaluation of a CHECK. */
+  /** Returns the first fault of a row that can be found without evaluating a CHECK. */
   #faultOf(row: Row): DatabaseError | undefined {
     for (const position of this.#notNull) {
       if (row[position] === null || row[position] === undefined) return this.#isNull(position);
@@ -208,8 +208,8 @@ export class TableRuntime {
       const found = this.#firstFaultOf(check, before, context);
       if (found === undefined) continue;
       first = found;
-      // Only an earlier row can still turn out to be the first faulty one: for the current row,
-      // the first failing CHECK is already known.
+      // The remaining checks matter only if an earlier row may be faulty: for the row found so
+      // far, the first failing CHECK is already known.
       if (found.row === 0) break;
       before = partOf(before, 0, found.row);
     }
@@ -226,7 +226,7 @@ export class TableRuntime {
       if (!isFaultOfValue(error)) throw error;
       if (rowCount === 0) return undefined;
       if (rowCount === 1) return { row: 0, fault: this.#failed(check, error) };
-      // The error does not say which row failed, so the row is found by repeatedly halving the
+      // The error does not identify the faulty row, so the row is found by repeatedly halving the
       // batch.
       const half = Math.floor(rowCount / 2);
       const early = this.#firstFaultOf(check, partOf(batch, 0, half), context);

@@ -1,7 +1,7 @@
 /**
  * Fires triggers for the rows that foreign key actions change. As in PostgreSQL, a statement fires
  * the FOR EACH STATEMENT triggers of a referencing table only once per event, and all AFTER
- * triggers run after those of the statement itself.
+ * triggers of these rows run after the AFTER triggers of the statement itself.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import type { WaitingSteps } from "../../../base/waiting_steps.ts";

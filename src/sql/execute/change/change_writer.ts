@@ -160,7 +160,7 @@ export class ChangeWriter {
     requireStageable(runtime, context);
   }
 
-  /** Whether the changes so far can be committed in one tick. */
+  /** Whether the changes collected so far can be committed in one tick. */
   get isShort(): boolean {
     return this.#elsewhere === undefined && this.#rowCount <= BATCH_ROWS_MAX;
   }
@@ -241,8 +241,8 @@ export class ChangeWriter {
    * Writes the remaining changes over many ticks. The statement reads all rows as of the current
    * tick.
    *
-   * @param first The most recent result of the source's `next`, which says whether the source may
-   *   have more changes.
+   * @param first The most recent result of the source's `next`. It indicates whether the source
+   *   may have more changes.
    * @throws {DatabaseError} SERIALIZATION_FAILURE if other statements changed the rows or altered
    *   the table.
    */
@@ -316,8 +316,8 @@ export class ChangeWriter {
   async #commit(): Promise<Applied> {
     const context = this.#context;
     const staged = defined(this.#staged, "change writer: commit without staged rows");
-    // This check is needed even if nothing is written, because the rows that were read may have
-    // been rolled back.
+    // The staged rows must be settled even if nothing is written, because the rows that were read
+    // may have been rolled back.
     while (!staged.settle()) await context.pause();
     const commit = staged.rowCount > 0 ? this.#commitNow(staged) : undefined;
     return { commit, seqs: this.#wantsSeqs ? seqsOf(this.#changes, commit?.seqs) : NO_SEQS };

@@ -55,7 +55,8 @@ export function insertedColumns(
 }
 
 /**
- * Returns the rows as they are after an UPDATE, and marks those that the UPDATE actually changes.
+ * Returns the rows as they are after an UPDATE, and marks the rows that the UPDATE actually
+ * changes.
  */
 export function updatedColumns(
   { columns, rowCount }: Batch,
@@ -112,7 +113,7 @@ function seqsOf(column: Vector | undefined): ArrayLike<number> {
   return valuesOf(vector).map(Number);
 }
 
-/** Sets the row's flag to 1 for each row in which the two vectors differ. */
+/** Sets the flag of a row to 1 if the two vectors differ in that row. */
 function noteDifferences(
   before: Vector | undefined,
   after: Vector | undefined,
@@ -125,7 +126,7 @@ function noteDifferences(
   }
 }
 
-/** Returns a function that tells whether two vectors have different values in a row. */
+/** Returns a function that tests whether two vectors have different values in a row. */
 function comparison(before: Vector, after: Vector): (row: number) => boolean {
   if (before.kind === "utf8" && after.kind === "utf8") return textComparison(before, after);
   if (before.kind === "f64" && after.kind === "f64" && !before.nulls && !after.nulls) {

@@ -102,8 +102,8 @@ export function compileConflict(
     for (const [index, { before, beforeSeq, row }] of met.entries()) {
       if (before === undefined) continue;
       places.push(index);
-      // The columns are the stored values, `_seq` and `_deleted` of the stored row, followed by
-      // the proposed values.
+      // The evaluated columns are the stored values, `_seq` and `_deleted` of the stored row,
+      // followed by the proposed values.
       given.push([...before, beforeSeq, false, ...row]);
     }
     const updated: (Row | undefined)[] = met.map(() => undefined);
@@ -151,7 +151,8 @@ function changesOf(met: readonly Proposed[], updated: readonly (Row | undefined)
 }
 
 /**
- * Returns the rows whose outcome is still open, each with the stored row that has the same key.
+ * Returns the proposed rows whose outcome is still undecided, each with the stored row that has
+ * the same key.
  */
 function proposed(
   rows: readonly Row[],
@@ -205,8 +206,8 @@ function targetsOf(
 }
 
 /**
- * Returns the key of a row; an empty list if an index key contains NULL and therefore does not
- * conflict with any other key.
+ * Returns a proposed row's key in the primary key or in a unique index. Returns an empty list if
+ * an index key contains NULL and therefore does not conflict with any other key.
  */
 function keyFor(index: UniqueIndex | undefined, row: Row, runtime: TableRuntime): ProposedKey[] {
   if (index === undefined) {
@@ -240,8 +241,8 @@ function duplicateAt({ index, key }: ProposedKey, runtime: TableRuntime): Databa
 }
 
 /**
- * Compiles the evaluation of new values from stored and proposed rows. It returns the number of
- * each row to replace, and the new values of the columns that are set.
+ * Compiles the computation of new values from stored and proposed rows. For each row to be
+ * replaced, it returns the row's number and the new values of the columns that are set.
  */
 function compileUpdated(conflict: BoundConflict, runtime: TableRuntime): Evaluation {
   const layout = layoutOf(conflict.columns);

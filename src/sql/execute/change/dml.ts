@@ -42,15 +42,14 @@ const ROWS_PER_TICK = 1024;
 
 /**
  * The number of rows written per tick if they are in columnar form. Each row takes about a
- * microsecond, so this many take about a dozen milliseconds.
+ * microsecond, so all of them together take about a dozen milliseconds.
  */
 const COLUMN_ROWS_PER_TICK: number = 4 * BATCH_ROWS_MAX;
 
 type CellProgram = (context: ExecutionContext) => Value;
 
 /**
- * A compiled change: its program, and the programs of those of its evaluations that contain
- * queries.
+ * A compiled change: its program, and a program for each of its evaluations that contain queries.
  */
 export interface CompiledChange {
   readonly program: DmlProgram;
@@ -66,7 +65,7 @@ interface InsertedRows {
    * rows is known.
    */
   rows(context: ExecutionContext, from: number, to: number): Row[];
-  /** Returns the same rows as columns; absent if the source does not support that. */
+  /** Returns the rows in columnar form; absent if the source does not support this. */
   readonly columns?: (context: ExecutionContext, from: number, to: number) => Batch;
   /** Evaluates the expressions in the rows from `from` (inclusive) to `to` (exclusive). */
   readonly evaluation?: Evaluation;
@@ -75,14 +74,14 @@ interface InsertedRows {
 
 /** Receives the rows that an INSERT writes. */
 interface InsertSink extends EvaluationPlace {
-  /** Whether all rows must be read before the first one is processed. */
+  /** Whether all rows must be read before the first row is processed. */
   readonly readsAhead: boolean;
   /** Whether inserted rows should be passed as columns. */
   readonly takesColumns: () => boolean;
   readonly onRows: (rows: Row[]) => void | Promise<void>;
   /**
-   * Receives a batch with one vector per column that the source fills. Without `positions`, these
-   * are all columns of the table.
+   * Receives a batch with one vector per column that the source fills. Without `positions`, the
+   * source fills all columns of the table.
    */
   readonly onColumns: (batch: Batch, positions?: readonly number[]) => void;
 }
@@ -447,7 +446,7 @@ export function compileUpdate(update: UpdatePlan, build: OperatorFactory): Compi
   return { program, evaluations };
 }
 
-/** Returns the changes with their new rows replaced by the given rows. */
+/** Returns changes in which the given rows replace the new rows. */
 function withRows(changes: readonly RowChange[], rows: readonly Row[]): RowChange[] {
   return changes.map((change, i) => ({ ...change, row: rows[i] ?? change.row }));
 }

@@ -1,6 +1,6 @@
 /**
- * Evaluates those expressions of a change that are not part of reading rows: rows of VALUES, the
- * new values in ON CONFLICT, the conditions of policies, and RETURNING.
+ * Evaluates the expressions of a change that are not part of reading rows: rows of VALUES, the new
+ * values in ON CONFLICT, the conditions of policies, and RETURNING.
  *
  * Queries in these expressions may take a long time. Each evaluation is therefore a program that
  * turns one batch into another. A reader thread that compiles the same statement can run the
@@ -22,7 +22,7 @@ export interface Evaluation {
  */
 export interface Elsewhere {
   /**
-   * Returns the next rows; undefined after the last one.
+   * Returns the next rows; undefined at the end.
    * @throws {DatabaseError}
    */
   next(): Promise<Batch | undefined>;
@@ -33,9 +33,9 @@ export interface Elsewhere {
    */
   evaluate(name: EvaluationName, given: Batch): Promise<Batch>;
   /**
-   * Continues with a part of a statement that has changes in WITH.
+   * Continues with the given part of a statement that has changes in WITH.
    *
-   * @param returned The rows returned by the part before it.
+   * @param returned The rows returned by the preceding part.
    */
   part(index: number, returned: Iterable<Batch>): Elsewhere;
 }
@@ -47,7 +47,7 @@ export interface EvaluationPlace {
 }
 
 /**
- * Runs an evaluation in this thread or in another one.
+ * Runs an evaluation in this thread or in another thread.
  * @throws {DatabaseError}
  */
 export function evaluated(

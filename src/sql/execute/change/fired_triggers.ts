@@ -2,7 +2,7 @@
  * Chooses the triggers of a table that a change fires, evaluates their conditions and calls them.
  *
  * - Triggers fire in the order of their names.
- * - A BEFORE trigger FOR EACH ROW receives the row returned by the trigger before it. If a trigger
+ * - A BEFORE trigger FOR EACH ROW receives the row returned by the preceding trigger. If a trigger
  *   returns NULL, the row stays as it is, and no further trigger fires for it.
  */
 import { defined } from "../../../base/assert.ts";
@@ -218,7 +218,7 @@ function transitionOf(
 
 const known = new WeakMap<TableEntry, FiredTriggers>();
 
-/** Returns the enabled triggers of a table; undefined if it has none. */
+/** Returns the enabled triggers of a table; undefined if the table has none. */
 export function triggersOf(table: TableEntry): FiredTriggers | undefined {
   if (table.triggers === undefined) return undefined;
   let fired = known.get(table);

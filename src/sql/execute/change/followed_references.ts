@@ -84,7 +84,7 @@ export function* followAll(
   for (const each of later) yield* each;
 }
 
-/** A row before and after a change. `row` is undefined if the row was deleted. */
+/** A row before and after a change. `row` is undefined if the change deleted the row. */
 interface ChangedRow {
   readonly before: Row | undefined;
   readonly row: Row | undefined;
@@ -104,10 +104,12 @@ interface Referring {
   readonly stored: Row | undefined;
 }
 
-/** A key that no row has any longer, because its row was deleted or now has a different key. */
+/**
+ * A removed key: no row has it any longer, because its row was deleted or now has a different key.
+ */
 interface GoneKey {
   readonly key: Row;
-  /** The key that the row has now; undefined if the row was deleted. */
+  /** The current key of the row that had the removed key; undefined if the row was deleted. */
   readonly next: Row | undefined;
 }
 
@@ -171,7 +173,7 @@ class Followed {
   /** Removed keys that no row may reference once all actions have been carried out. */
   readonly #held: HeldKeys[] = [];
   /**
-   * The references that the statement has already changed, identified by {@linkcode
+   * The references that the statement has already changed. Each is identified by {@linkcode
    * nameOfReference}.
    */
   readonly #settled = new Set<string>();
@@ -253,7 +255,7 @@ class Followed {
       const text = Array.isArray(values) ? keyTextOf(referenced.types, values) : "";
       const gone = keys.get(text);
       if (gone === undefined) continue;
-      // The statement may have given the key to another row.
+      // The statement may have given the removed key to another row.
       if (isHeld(parent, { referenced, key: gone.key, owner }, this.#context)) continue;
       throw isReferenced(held, gone.key, this.#context);
     }
@@ -298,7 +300,7 @@ class Followed {
       const { owner, row: before } = referring;
       if (this.#settled.has(nameOfReference(child, key, referring))) {
         // The statement itself has set this reference, and by the end of the statement another row
-        // may have the key.
+        // may have the removed key.
         isHeldToEnd = true;
         continue;
       }
@@ -378,7 +380,8 @@ class Followed {
   }
 
   /**
-   * Requires that the parents of staged rows exist and that the rows' unique keys are not taken.
+   * Requires that the parents of staged rows exist, and that no other row has the same unique keys
+   * as a staged row.
    *
    * @throws {DatabaseError}
    */
@@ -514,7 +517,7 @@ class ChangesByOwner {
   }
 }
 
-/** Returns a string that identifies a reference: a foreign key, and the row that has it. */
+/** Returns a string that identifies a reference by its foreign key and its referencing row. */
 function nameOfReference(
   table: TableEntry,
   { name }: ForeignKeyEntry,

@@ -28,7 +28,9 @@ const MINUS = 45;
 const DOT = 46;
 const ZERO = 48;
 
-/** Returns the column at a position in the list; undefined if one of its cells needs a cast. */
+/**
+ * Returns the column at a position in a VALUES list; undefined if one of its cells needs a cast.
+ */
 export function readLiteralColumn(
   literals: LiteralValuesStatement,
   column: number,
@@ -130,7 +132,7 @@ function shortDecimal(
   const end = ends[cell] ?? 0;
   const isNegative = bytes[start] === MINUS;
   const first = isNegative ? start + 1 : start;
-  // The decimal point takes one byte in addition to the digits.
+  // The length includes one byte for the decimal point in addition to the digits.
   if (end - first > EXACT_DIGITS_MAX + 1) return undefined;
   let digits = 0;
   let point = -1;
@@ -146,7 +148,10 @@ function shortDecimal(
   return isNegative ? -value : value;
 }
 
-/** Reads any other number. Returns undefined if it may be out of range. */
+/**
+ * Reads a decimal that has many digits or an exponent. Returns undefined if it may be out of
+ * range.
+ */
 function longDecimal(literals: LiteralValuesStatement, cell: number): number | undefined {
   const value = Number(literalText(literals, cell));
   return Number.isFinite(value) && value !== 0 ? value : undefined;

@@ -26,7 +26,7 @@ import { readLiteralColumn } from "./literal_columns.ts";
 
 export interface LiteralTarget {
   readonly runtime: TableRuntime;
-  /** The table position of each column in the list. */
+  /** The table position of each column in the VALUES list. */
   readonly targets: readonly number[];
 }
 
@@ -34,14 +34,16 @@ export interface LiteralTarget {
 interface SlowColumn {
   /** The position of the column in the table. */
   readonly position: number;
-  /** The position of the column in the list; undefined if the list does not fill the column. */
+  /**
+   * The position of the column in the VALUES list; undefined if the list does not fill the column.
+   */
   readonly listed: number | undefined;
   readonly values: Value[];
 }
 
 /**
- * Reads rows `from` (inclusive) to `end` (exclusive) of the list as whole columns in table order,
- * with defaults for columns that are not in the list.
+ * Reads rows `from` (inclusive) to `end` (exclusive) of a VALUES list as whole columns in table
+ * order, with defaults for columns that are not in the list.
  *
  * @throws {DatabaseError} If the cast of a cell or a default fails.
  */
@@ -85,7 +87,9 @@ export function literalColumns(
   };
 }
 
-/** Returns a range of the list's rows as a list that shares the bytes of the original. */
+/**
+ * Returns a range of the rows of a VALUES list as a list that shares the bytes of the original.
+ */
 function partOf(list: LiteralValuesStatement, from: number, end: number): LiteralValuesStatement {
   const { columnCount, ends, kinds, starts } = list;
   const first = from * columnCount;

@@ -103,7 +103,7 @@ type ChangeAt = (batch: Batch, row: number, context: ExecutionContext) => RowCha
 
 /**
  * Compiles a function that returns the change required by a row of the query; undefined if the row
- * requires none.
+ * requires no change.
  */
 function compileChangeAt(merge: MergePlan, runtime: TableRuntime): ChangeAt {
   const columnCount = merge.table.columns.length;
@@ -160,7 +160,7 @@ interface WrittenFrom {
   readonly context: ExecutionContext;
 }
 
-/** Writes the cells that a WHEN clause sets into `into`, and returns it. */
+/** Writes the cells that a WHEN clause sets into `into`, and returns `into`. */
 function written(
   into: Value[],
   cells: readonly MergedCell[],
@@ -175,7 +175,7 @@ function written(
 }
 
 /**
- * Refuses to change the same row twice.
+ * Refuses to change the same target row twice.
  * @throws {DatabaseError} CARDINALITY_VIOLATION
  */
 function requireFirst(before: Row, changed: TouchedKeys, runtime: TableRuntime): void {

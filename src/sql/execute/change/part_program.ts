@@ -23,7 +23,10 @@ import { type Elsewhere, whenThere } from "./evaluation.ts";
 
 /** A compiled change in WITH. */
 export interface PartProgram {
-  /** Identifies the rows that the change returns, for the parts that read them. */
+  /**
+   * Identifies the rows that the change returns, so that later parts of the statement can read
+   * them.
+   */
   readonly recursion: BoundRecursion;
   /** The types of the columns that the change returns. */
   readonly types: readonly DataType[];

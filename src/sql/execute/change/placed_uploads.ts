@@ -1,4 +1,4 @@
-/** Assigns a statement's uploaded files to the rows that it writes. */
+/** Assigns the files uploaded with a statement to the rows that the statement writes. */
 import { SHARED_OWNER } from "../../../storage/mod.ts";
 import type { Row } from "../../../types/mod.ts";
 import type { TableRuntime } from "../build/table_runtime.ts";

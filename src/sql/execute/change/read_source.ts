@@ -39,7 +39,7 @@ export function rowsOf(build: OperatorFactory, { elsewhere, context }: Evaluatio
 
 /** Receives the rows that a statement reads. */
 export interface ReadSink {
-  /** Whether all rows must be read before the first one is processed. */
+  /** Whether all rows must be read before the first row is processed. */
   readonly readsAhead?: boolean;
   /** Whether the rows are passed to `onColumns` instead of `onRows`. */
   readonly takesColumns: () => boolean;

@@ -2,8 +2,8 @@
  * Represents the key that a foreign key references: the other table's primary key, or a unique
  * index.
  *
- * - Its columns are in the order of that primary key or index, whatever their order in the foreign
- *   key.
+ * - The columns of the key are in the order of that primary key or index, whatever their order in
+ *   the foreign key.
  * - Both kinds of key may change, so a key may disappear although its row still exists.
  */
 import { DatabaseError } from "../../../base/errors.ts";
@@ -17,7 +17,7 @@ import { rowHolding, type UniqueIndex, uniqueIndexesOf } from "./unique_index.ts
 
 export interface ReferencedKey {
   readonly columnIds: readonly number[];
-  /** The positions of the key's columns in a row of the table. */
+  /** The positions of the referenced key's columns in a row of the table. */
   readonly positions: readonly number[];
   readonly types: readonly DataType[];
   /** The referenced unique index; undefined for the primary key. */
@@ -67,14 +67,14 @@ function isSameSet(ids: readonly number[], others: readonly number[]): boolean {
   return ids.length === others.length && others.every((id) => ids.includes(id));
 }
 
-/** Returns the values that the key has in a row of its table. */
+/** Returns the values of the referenced key in a row of its table. */
 export function valuesIn({ positions }: Pick<ReferencedKey, "positions">, row: Row): Row {
   return positions.map((position) => row[position] ?? null);
 }
 
 /**
- * Whether any row has the key, as seen by the transaction or, outside transactions, by the
- * statement.
+ * Whether any row that is visible to the transaction has the key. Outside transactions, visibility
+ * to the statement counts.
  */
 export function isHeld(
   table: TableEntry,
@@ -109,7 +109,7 @@ export function shownIn(
   return shownKey(columns, values);
 }
 
-/** Maps the columns of a foreign key to those of the referenced key. */
+/** Maps the columns of a foreign key to the columns of the referenced key. */
 export interface ReferencePlace {
   /** The positions of the referencing columns, in the order of the referenced key. */
   readonly positions: readonly number[];

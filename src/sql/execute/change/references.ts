@@ -280,7 +280,8 @@ function* rowsSince(
 
 /**
  * Requires that the changes of a statement without a transaction trigger no foreign key actions,
- * which need a transaction. Such a foreign key may have been added after the statement began.
+ * which need a transaction. A foreign key with such an action may have been added after the
+ * statement began.
  *
  * @throws {DatabaseError} SERIALIZATION_FAILURE
  */

@@ -42,7 +42,7 @@ interface ReferringRead {
   readonly columnIds: readonly number[];
 }
 
-/** Yields whole stored rows: all rows that reference the keys, and possibly others. */
+/** Yields whole stored rows: all rows that reference the keys, and possibly other rows. */
 export function* referringRows(
   { child, key }: IncomingReference,
   keys: WantedKeys,
@@ -68,7 +68,7 @@ function isOwnKey({ columnIds }: ForeignKeyEntry, { primaryKey }: TableEntry): b
   return columnIds.length === primaryKey.length && primaryKey.every((id) => columnIds.includes(id));
 }
 
-/** Returns the keys with their values in the order of the referencing columns. */
+/** Returns the referenced keys with their values in the order of the referencing columns. */
 function inOrderOf(
   ids: readonly number[],
   { columnIds, referencedIds }: ForeignKeyEntry,
@@ -81,7 +81,8 @@ function inOrderOf(
 }
 
 /**
- * Returns the rows that an index finds; undefined if no index begins with the referencing columns.
+ * Returns the rows that are found through an index; undefined if no index begins with the
+ * referencing columns.
  */
 function indexedRows(
   { child, key }: IncomingReference,

@@ -24,7 +24,7 @@ export interface Returning {
   readonly readsAgain: boolean;
   /** Evaluates outputs that read system columns again, after the commit. */
   readonly renew: (first: Batch, rows: Batch, context: ExecutionContext) => Batch;
-  /** Whether the table's rows have the column `_deleted`. Rows of STREAM tables do not. */
+  /** Whether the table's rows have the column `_deleted`. Rows of STREAM tables do not have it. */
   readonly hasDeleted: boolean;
 }
 

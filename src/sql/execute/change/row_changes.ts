@@ -42,7 +42,9 @@ export interface RowChange {
 }
 
 export interface Applied {
-  /** The commit; undefined inside a transaction, or if nothing had to be written. */
+  /**
+   * The commit of the changes; undefined inside a transaction, or if nothing had to be written.
+   */
   readonly commit: Commit | undefined;
   /**
    * The seq of each change, if seqs were requested; NULL for a change that has not been committed
@@ -54,7 +56,7 @@ export interface Applied {
 const NO_SEQS: readonly Value[] = [];
 const NO_ROWS: readonly Row[] = [];
 
-/** The number of held changes that are staged in one step. */
+/** The number of held-back changes that are staged in one step. */
 const HELD_ROWS_PER_STEP = 256;
 
 /**
@@ -94,8 +96,8 @@ export function applyChanges(
 /**
  * Holds back the changes of one part of a statement until all parts have read their rows.
  *
- * @param follow Called once all parts have been staged. If it is absent, foreign key actions are
- *   carried out at that point.
+ * @param follow Called once all parts have been staged. If `follow` is absent, foreign key actions
+ *   are carried out instead.
  */
 export function holdChanges(
   runtime: TableRuntime,
@@ -144,7 +146,7 @@ function* inSteps(changes: readonly RowChange[]): Generator<readonly RowChange[]
 
 /**
  * Requires that only one part of a statement changes a given stored row. PostgreSQL would carry
- * out an arbitrary one of several changes.
+ * out only one of the changes, chosen arbitrarily.
  *
  * @throws {DatabaseError} CARDINALITY_VIOLATION
  */
@@ -357,8 +359,8 @@ function applyInsert(table: TableEntry, write: TableWrite, context: ExecutionCon
 }
 
 /**
- * Returns the number of bytes by which changes, and the files of `filesOf`, increase the storage
- * used by their owner.
+ * Returns the number of bytes by which changes, including the files of `filesOf`, increase the
+ * storage used by their owner.
  */
 export function growthOf(
   { table }: TableRuntime,

@@ -23,7 +23,7 @@ import { placeOf, referencedKeyOf, valuesIn } from "./referenced_key.ts";
 import { noParent, refersAnew } from "./references.ts";
 import type { RowChange } from "./row_changes.ts";
 
-/** Tests the rows of a statement. */
+/** Tests the rows of a statement against policies. */
 export interface RowGuard {
   readonly evaluations: readonly Evaluation[];
   readonly holdsQuery: boolean;
@@ -35,7 +35,7 @@ export interface RowGuard {
   require(changes: readonly RowChange[], place: EvaluationPlace): void | Promise<void>;
 }
 
-/** A compiled test. It throws an error if one of the given rows fails it. */
+/** A compiled policy test. It throws an error if one of the given rows fails the test. */
 interface CompiledTest {
   readonly evaluation: Evaluation;
   readonly rowsOf: (changes: readonly RowChange[]) => readonly Row[];

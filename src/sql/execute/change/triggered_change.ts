@@ -10,7 +10,7 @@
  * - Constraints, generated columns, policies and keys are checked on the rows returned by the
  *   BEFORE triggers.
  * - If a table has BEFORE ROW triggers, each row is staged before the triggers run for the next
- *   one.
+ *   row.
  */
 import { assert } from "../../../base/assert.ts";
 import { FIRST_SLICE_MS_MAX } from "../../../base/limits.ts";
@@ -79,8 +79,8 @@ export class TriggeredChange {
   }
 
   /**
-   * Adds changes. Their rows contain the table's defaults, but not the values of generated
-   * columns.
+   * Adds changes. The rows of the changes contain the table's defaults, but not the values of
+   * generated columns.
    */
   add(changes: readonly RowChange[]): void {
     this.#context.effort.beginRows();
@@ -149,7 +149,7 @@ export class TriggeredChange {
     return events.some(({ event }) => triggers.mayChangeRows(event));
   }
 
-  /** Fires the BEFORE triggers for some rows, and checks the rows that they return. */
+  /** Fires the BEFORE triggers for some rows, and checks the rows that the triggers return. */
   *#prepared(given: readonly RowChange[]): WaitingSteps<readonly RowChange[]> {
     const { conflict, elsewhere, guard } = this.#options;
     const context = this.#context;
@@ -189,7 +189,7 @@ export class TriggeredChange {
     return left;
   }
 
-  /** Returns the statement event to which a row belongs; undefined for TRUNCATE. */
+  /** Returns the statement event to which a changed row belongs; undefined for TRUNCATE. */
   #eventOf({ operation }: RowChange): StatementEvent | undefined {
     return this.#options.events.find(({ event }) => event === operation);
   }

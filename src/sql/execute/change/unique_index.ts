@@ -33,7 +33,7 @@ export interface UniqueIndex {
 
 const indexesOf = new WeakMap<TableRuntime, readonly UniqueIndex[]>();
 
-/** Returns those unique indexes of a table that are ready. */
+/** Returns the unique indexes of a table that are ready. */
 export function uniqueIndexesOf(runtime: TableRuntime): readonly UniqueIndex[] {
   let indexes = indexesOf.get(runtime);
   if (indexes === undefined) {
@@ -123,8 +123,8 @@ export function rowHolding(
   const [row] = found;
   if (row === undefined || (staged === undefined && except === undefined)) return row;
   const primary = keyTextOf(runtime.keyTypes, runtime.keyOf(row));
-  // The transaction has staged a row with this primary key. That row is deleted or has a different
-  // index key.
+  // If the transaction has staged a row with this primary key, the staged row is deleted or has a
+  // different index key.
   return primary === except || staged?.has(primary) === true ? undefined : row;
 }
 
@@ -161,7 +161,7 @@ export function duplicateKey(
   );
 }
 
-/** Returns the error that the store would raise for the key. */
+/** Returns the error that the store would raise for a duplicate index key. */
 export function duplicateIn(
   { table }: TableRuntime,
   { index, key }: AskedKey,

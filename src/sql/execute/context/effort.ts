@@ -1,11 +1,11 @@
 /**
- * Measures the effort of evaluating expressions: triggers time checks during long calls, and
- * counts the size of the values that calls produce.
+ * Measures the cost of evaluating expressions: triggers time checks during long calls, and counts
+ * the size of the values that calls produce.
  *
- * An expression is evaluated over many rows without a pause, so every call is recorded here. After
- * a number of calls, or after long values, the time is checked. This check ends a statement that
- * was cancelled, has timed out, or must move to a reader thread. An operator with expressions that
- * may produce long values evaluates fewer rows at a time (`paced_rows.ts`).
+ * An expression is evaluated over many rows without a pause, so every call is recorded here. The
+ * time is checked after a number of calls, or after long values. The time check ends a statement
+ * that was cancelled, has timed out, or must move to a reader thread. An operator with expressions
+ * that may produce long values evaluates fewer rows at a time (`paced_rows.ts`).
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import type { Value } from "../../../types/mod.ts";
@@ -13,8 +13,8 @@ import { bytesOf } from "../materialised/memory_budget.ts";
 import type { ExecutionContext } from "./execution_context.ts";
 
 /**
- * The minimum number of characters in a value that is counted. Even a whole batch of shorter
- * values is small.
+ * The minimum length, in characters, of a value whose size is counted. Even a whole batch of
+ * shorter values is small.
  */
 const COUNTED_CHARACTERS_MIN = 512;
 
@@ -24,7 +24,7 @@ const CALLS_PER_LOOK = 16;
 /** The number of rows that a numeric loop processes in the time of a short call. */
 const ROWS_PER_CALL = 64;
 
-/** The number of characters, or of array items, that an ordinary call processes. */
+/** The number of characters, or of array items, that a call of ordinary length processes. */
 const CHARACTERS_PER_CALL = 4096;
 const ITEMS_PER_CALL = 64;
 
@@ -37,7 +37,7 @@ export interface EffortOptions {
   readonly bytesMax: number;
 }
 
-/** The effort of a statement, shared by all of its runs. */
+/** The cost of a statement's expressions so far, shared by all of its runs. */
 export class Effort {
   readonly #options: EffortOptions;
   #madeBytes = 0;

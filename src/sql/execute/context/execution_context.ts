@@ -127,7 +127,7 @@ export interface References {
   owners(tableId: number): readonly number[];
 }
 
-/** A foreign key, and the table that has it. */
+/** A foreign key, and the table that declares it. */
 export interface IncomingReference {
   readonly child: TableEntry;
   readonly key: ForeignKeyEntry;
@@ -161,7 +161,7 @@ export function checkResultRows(rowCount: number, rowsMax: number): void {
 /** Computes the results of an execution's subqueries, and keeps them. */
 export interface SubqueryAnswers {
   /**
-   * Returns the result of a subquery for each of `questions`.
+   * Returns the result of a subquery for each combination of outer values in `questions`.
    * @throws {DatabaseError} The errors of the query.
    */
   valuesOf(subquery: BoundSubquery, questions: RowsOfQuestions): Value[];
@@ -199,14 +199,14 @@ export interface SharedRows {
   giveBack(): void;
 }
 
-/** The values from the outer rows. A subquery has to be evaluated for each of them. */
+/** The combinations of outer values for which a subquery has to be evaluated. */
 export interface RowsOfQuestions {
   readonly outerValues: readonly Vector[];
   readonly operands: readonly Vector[];
   readonly rowCount: number;
 }
 
-/** The data that a COPY FROM reads, piece by piece. */
+/** The data of a COPY FROM, which is read in pieces. */
 export interface CopyInput {
   /**
    * Returns the next bytes; undefined at the end of the data.
@@ -234,12 +234,15 @@ export interface UploadTarget {
  */
 export interface UploadSink {
   /**
-   * Assigns the uploaded files to the rows that mention them.
+   * Assigns the uploaded files of a statement to the rows that mention them.
    *
    * @throws {DatabaseError} INVALID_INPUT
    */
   place(target: UploadTarget, rows: readonly Row[]): void;
-  /** Lists the files and moves them into place, in the tick in which their rows commit. */
+  /**
+   * Adds the uploaded files to the catalog and moves them into place, in the tick in which their
+   * rows commit.
+   */
   list(nowMs: number): void;
   /** The total size of the uploaded files that rows mention, in bytes. */
   readonly placedBytes: number;

@@ -8,7 +8,7 @@
  * A batch in which each row matches a regular expression against 40 KB would block its thread for
  * seconds, and rows that each produce a string of 1 MB would fill the memory. The cost of a row is
  * known only after similar rows have been evaluated. The first group is therefore a single row,
- * and the size of each later group depends on the cost of the previous one.
+ * and the size of each later group depends on the cost of the group before it.
  *
  * Invariant: `rowsMax` is at least 1, and at most the value with which the pace was created.
  */
@@ -20,12 +20,10 @@ import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
  */
 const GROUP_MS_MAX = 2;
 
-/** How many bytes of values the rows of a group may produce together. */
+/** The maximum total size, in bytes, of the values that the rows of a group may produce. */
 const GROUP_BYTES_MAX = 8 * 2 ** 20;
 
-/**
- * The share of its limit that a group must have used for the next one not to be twice as large.
- */
+/** The next group is twice as large only if a group has used less than this share of its limit. */
 const LITTLE = 1 / 4;
 
 /** The measured cost of a group of rows. */
@@ -54,7 +52,7 @@ export class RowPace {
     return this.#rowsMax;
   }
 
-  /** Determines the size of the next group from the cost of the last one. */
+  /** Determines the size of the next group from the cost of the previous group. */
   note({ madeBytes, rowCount, tookMs }: GroupCost): void {
     const load = Math.max(tookMs / GROUP_MS_MAX, madeBytes / GROUP_BYTES_MAX);
     if (load > 1) {

@@ -15,12 +15,14 @@ export class PacedRows implements Operator {
   readonly #input: Operator;
   readonly #context: ExecutionContext;
   /**
-   * Whether the size of a group is limited by the time that it takes. Long built-in calls check
-   * the time themselves, but calls to programs must leave the evaluation so that other work can
-   * run.
+   * Whether the duration of a group limits its size. Long built-in calls check the time
+   * themselves, but calls to programs must leave the evaluation so that other work can run.
    */
   readonly #isTimed: boolean;
-  /** When the last group was passed on, on the monotonic clock, if groups are timed. */
+  /**
+   * The time, on the monotonic clock, at which the last group was passed on. It is set only if
+   * groups are timed.
+   */
   #passedAtMs = 0;
   readonly #pace = new RowPace(ROW_GROUP_ROWS_MAX);
   #batch: Batch | undefined;

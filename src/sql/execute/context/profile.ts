@@ -18,7 +18,7 @@ export interface Measured {
   bytes: number;
   /**
    * The number of row groups that a scan has read from segments. `groupsPruned` counts the skipped
-   * ones.
+   * row groups.
    */
   groupsRead: number;
   groupsPruned: number;
@@ -96,14 +96,14 @@ export class Profile {
     return new Meter(operator, measured, this.#clock);
   }
 
-  /** Records the end of a node's scan. */
+  /** Records the end of a scan, with the numbers of row groups that it read and skipped. */
   scanned(node: PlanNode, { read, pruned }: { read: number; pruned: number }): void {
     const measured = this.#measuredOf(node);
     measured.groupsRead += read;
     measured.groupsPruned += pruned;
   }
 
-  /** Records that an operator of a node wrote to a temporary file. */
+  /** Records that the operator of a plan node wrote to a temporary file. */
   spilled(node: PlanNode, bytes: number): void {
     this.#measuredOf(node).spilledBytes += bytes;
   }

@@ -6,17 +6,17 @@
 /** A table and key that foreign keys reference, for one owner. */
 export interface ClaimPlace {
   readonly tableId: number;
-  /** The columns of the primary key or of a unique index, in the order of the key. */
+  /** The columns of the referenced primary key or unique index, in the order of the key. */
   readonly columnIds: readonly number[];
   readonly owner: number;
 }
 
-/** Keys of one table that belong to the same owner. */
+/** Keys of one table, all for the same owner. */
 export interface Claim extends ClaimPlace {
   readonly keyTexts: ReadonlySet<string>;
 }
 
-/** The number of claims that existed at a point to which a transaction can return. */
+/** The number of claims at a point to which a transaction can return. */
 export type ClaimsMark = number;
 
 export class ReferenceClaims {
@@ -28,7 +28,7 @@ export class ReferenceClaims {
    */
   #added: (() => void)[] | undefined;
 
-  /** Records claims from now on, so that `returnTo` can undo them. */
+  /** Starts recording claims, so that `returnTo` can undo them. */
   mark(): ClaimsMark {
     this.#added ??= [];
     return this.#added.length;
@@ -48,12 +48,12 @@ export class ReferenceClaims {
     return this.#needed.isEmpty && this.#removed.isEmpty;
   }
 
-  /** Records that a written row references this key. */
+  /** Records that a written row references the given key. */
   need(place: ClaimPlace, keyText: string): void {
     this.#needed.add(place, keyText);
   }
 
-  /** Records that the row with this key is deleted or gets a different key. */
+  /** Records that the row with the given key is deleted or gets a different key. */
   remove(place: ClaimPlace, keyText: string): void {
     this.#removed.add(place, keyText);
   }
@@ -79,8 +79,8 @@ class ClaimedKeys {
 
   /**
    * Creates an empty set of claims.
-   * @param undos Returns the list to which functions that undo an addition are appended; undefined
-   *   if there is no mark.
+   * @param undos Returns the list that receives a function to undo each addition; undefined if
+   *   there is no mark.
    */
   constructor(undos: () => (() => void)[] | undefined) {
     this.#undos = undos;

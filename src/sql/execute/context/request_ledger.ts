@@ -3,7 +3,8 @@
  * object because the code that lists, ends or cleans up after requests is separate from the code
  * that runs their statements.
  *
- * A request is ended by setting a mark here, which the request checks between two steps of work.
+ * To end a request, other code sets a mark in this object, which the request checks between two
+ * steps of work.
  */
 import type { Clock } from "../../../base/clock.ts";
 import { DatabaseError, type ErrorCode } from "../../../base/errors.ts";
@@ -12,8 +13,8 @@ import type { MemoryBudget } from "../materialised/memory_budget.ts";
 import { TakenNumbers } from "./taken_numbers.ts";
 
 /**
- * Why a request ends early: it was killed, the user whose rows it reads was dropped, its
- * transaction must end, or the server is stopping.
+ * The reason why a request ends early: it was killed, the user whose rows it reads was dropped,
+ * its transaction must end, or the server is stopping.
  */
 export type CancelCause = "kill" | "drop" | "transaction" | "shutdown";
 
@@ -24,7 +25,7 @@ export interface RequestLedger {
    * postponed while the server waits for a client to read rows.
    */
   deadlineMs: number;
-  /** Why the request was ended; undefined while it may continue. */
+  /** The reason why the request was ended; undefined while it may continue. */
   cancelledBy: CancelCause | undefined;
   /** The number of rows read from tables so far. */
   rowsRead: number;
@@ -57,7 +58,7 @@ export interface RequestLedger {
   noteProgress?(): void;
 }
 
-/** A request's deadline, and the reason if it was ended early. */
+/** The deadline of a request, and the reason if the request was ended early. */
 export type RequestEnd = Readonly<Pick<RequestLedger, "cancelledBy" | "deadlineMs">>;
 
 /** The time limit of a request, in milliseconds; 0 means no limit. */
@@ -90,7 +91,10 @@ export function newLedger(
   };
 }
 
-/** Marks a request so that it ends at its next time check, and wakes it up if it is waiting. */
+/**
+ * Marks a request so that it ends at its next time check. If the request is waiting, it is woken
+ * up.
+ */
 export function cancelRequest(ledger: RequestLedger, cause: CancelCause): void {
   ledger.cancelledBy ??= cause;
   ledger.wake?.();

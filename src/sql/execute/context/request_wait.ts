@@ -8,8 +8,8 @@ import { checkDeadline, type RequestLedger } from "./request_ledger.ts";
 const DELAY_MS_MAX = 2 ** 31 - 1;
 
 /**
- * Returns the result of the work. If the request ends first, the work receives an abort signal,
- * and its result or error is ignored.
+ * Returns the result of the given work. If the request ends first, the work receives an abort
+ * signal, and its result or error is ignored.
  *
  * @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN, and errors of the work
  */
@@ -27,7 +27,7 @@ export async function withinRequest<Result>(
       const leftMs = ledger.deadlineMs - checkDeadline(ledger, clock);
       cancelTimer = clock.after(Math.min(leftMs, DELAY_MS_MAX), look);
     } catch (error) {
-      // The error is passed to the caller rather than thrown here.
+      // The error of the ended request is passed to the caller rather than thrown here.
       controller.abort();
       reject(error);
     }

@@ -8,21 +8,21 @@
  * loop.
  *
  * A restarted query requests the same sleeps in the same order, so the number of completed sleeps
- * determines which one comes next.
+ * determines which sleep comes next.
  */
 import { type Clock, HOUR_MS } from "../../../base/clock.ts";
 import { DatabaseError } from "../../../base/errors.ts";
 import { checkDeadline, type RequestLedger } from "./request_ledger.ts";
 
 /**
- * Thrown when a query sleeps or waits for a lock. This is not a failure, so every catch clause on
- * the way must rethrow it.
+ * Thrown when a query sleeps or waits for a lock. This is not a failure, so every enclosing catch
+ * clause must rethrow it.
  */
 export const ASLEEP: Error = new Error("The query sleeps");
 
 /**
- * How long a request may sleep in total, whatever its timeout. The limit exists because its
- * snapshot is kept for that time.
+ * The total time for which a request may sleep, whatever its timeout. It is limited because the
+ * snapshot of the request is kept for that time.
  */
 const SLEEP_MS_MAX = HOUR_MS;
 
@@ -40,10 +40,11 @@ export interface SleepsOptions {
   readonly ledger: RequestLedger;
   /** Returns the maximum duration of a single sleep. A longer sleep ends after this time. */
   readonly msMax: () => number;
-  /** How many sleeps the query has completed. */
+  /** The number of sleeps that the query has completed. */
   readonly overCount?: number;
   /**
-   * Waits until the given monotonic time. Absent if a query cannot wait in the middle of a run.
+   * Waits until the given time of the monotonic clock. Absent if a query cannot wait in the middle
+   * of a run.
    *
    * @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN
    */
@@ -57,7 +58,7 @@ export class Sleeps {
   #askedCount = 0;
   /** When the last sleep ends, in milliseconds on the monotonic clock. */
   #untilMs = 0;
-  /** Waits for a lock; undefined unless the query was discarded for such a wait. */
+  /** Waits for a lock; undefined unless the query was discarded in order to wait for one. */
   #turn: (() => Promise<void>) | undefined;
 
   constructor(options: SleepsOptions) {

@@ -29,7 +29,7 @@ const FAN_IN_MAX = 64;
 /** The context of an operator that may spill. */
 export interface SpillOptions {
   readonly context: ExecutionContext;
-  /** The plan node to which EXPLAIN ANALYZE attributes the bytes. */
+  /** The plan node to which EXPLAIN ANALYZE attributes the spilled bytes. */
   readonly node?: PlanNode | undefined;
   /**
    * The number of times that the operator's rows have already been partitioned; 0 for rows that
@@ -64,7 +64,8 @@ export class SpillSite {
 
   /** The options for processing a partition of the rows that the operator has spilled. */
   get deeper(): SpillOptions {
-    // Only these members are copied, because the object that was passed may have others.
+    // Only these members are copied, because the object that was passed in may have further
+    // members.
     const { node, context } = this.#options;
     return { context, node, level: this.level + 1 };
   }
@@ -108,7 +109,9 @@ export class SpillSite {
   }
 }
 
-/** Processes partitions one after another: all rows of one, then all rows of the next. */
+/**
+ * Processes partitions one after another: all rows of one partition, then all rows of the next.
+ */
 export class PartitionWork implements Operator {
   readonly #make: (partition: number) => Operator | undefined;
   #partition = 0;
@@ -146,7 +149,7 @@ export class PartitionWork implements Operator {
 }
 
 /**
- * Selects the rows that pass a test, in their original order. Operators use it, for example, to
+ * Returns the rows that pass a test, in their original order. Operators use it, for example, to
  * select the rows to spill or to keep.
  */
 export function rowsWhere(
@@ -163,7 +166,7 @@ export function rowsWhere(
   return { rows, count };
 }
 
-/** Returns an expression that reads a column of the batch unchanged. */
+/** Returns a function that reads a column of the batch unchanged. */
 export function columnReader(position: number): (batch: Batch) => Vector {
   return ({ columns }) => {
     const column = columns[position];

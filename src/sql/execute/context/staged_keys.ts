@@ -10,7 +10,7 @@ import type { StagedRow } from "./transaction.ts";
 export interface StagedIndex {
   readonly id: number;
   readonly types: readonly DataType[];
-  /** Returns the key of a row; undefined if the key equals no other key. */
+  /** Returns the index key of a row; undefined if the key equals no other key. */
   readonly keyOf: (row: Row) => Row | undefined;
 }
 
@@ -24,8 +24,9 @@ export class StagedKeys {
   readonly #maps = new Map<number, KnownKeys>();
 
   /**
-   * Returns the primary keys, as text, of the staged rows that have an index key. Several rows may
-   * have the same key, but only while a statement that exchanges keys is staging its rows.
+   * Returns the primary keys, as text, of the staged rows that have the given index key. Several
+   * rows may have the same key, but only while a statement that exchanges keys is staging its
+   * rows.
    *
    * @param rows All staged rows of the owner, keyed by primary key text.
    */
@@ -43,7 +44,7 @@ export class StagedKeys {
     return known.holders.get(keyText) ?? [];
   }
 
-  /** Updates the maps after a change to a staged row. */
+  /** Updates the maps of index keys after a change to a staged row. */
   note(primary: string, before: StagedRow | undefined, staged: StagedRow): void {
     for (const known of this.#maps.values()) {
       const text = before === undefined ? undefined : textOf(known.index, before);

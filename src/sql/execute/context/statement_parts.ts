@@ -1,5 +1,5 @@
 /**
- * The state of a statement with changes in WITH, while its parts run one after another.
+ * Holds the state of a statement with changes in WITH, while its parts run one after another.
  *
  * All parts read the state before the statement. The changes of each part are therefore held back
  * until the last part has read its rows, and are staged only then.

@@ -1,6 +1,6 @@
 /**
- * Stores the numbers that a request or transaction has taken from sequences. currval and lastval
- * return them.
+ * Stores the numbers that a request or transaction has taken from sequences, which currval and
+ * lastval return.
  */
 import type { Whole } from "../../../types/mod.ts";
 
@@ -18,7 +18,7 @@ export class TakenNumbers {
     this.#bySequence.set(sequenceId, value);
   }
 
-  /** Returns a function that restores the current numbers. */
+  /** Returns a function that restores the numbers stored at the time of this call. */
   saved(): () => void {
     const numbers = new Map(this.#bySequence);
     const last = this.#lastSequence;

@@ -8,7 +8,7 @@
  */
 
 /**
- * Ends the first time slice of a statement. This is not a failure, so every catch clause on the way
- * must rethrow it.
+ * Thrown to end the first time slice of a statement. This is not a failure, so every enclosing
+ * catch clause must rethrow it.
  */
 export const SLICE_OVER: Error = new Error("The first time slice of the statement is over");

@@ -2,7 +2,8 @@
  * Manages the staged writes between BEGIN and COMMIT: the net effect on each key, which the
  * transaction's own statements see, and which COMMIT applies as a single batch.
  *
- * - For each key, the most recently staged row is kept together with the snapshot's row.
+ * - For each key, the most recently staged row is kept together with the row that the snapshot
+ *   contains.
  * - INSERT followed by DELETE writes nothing. Changes that restore the stored row do not write
  *   anything either.
  * - The uploads of the statements also stay staged: they are listed in the tick of the commit, or
@@ -46,7 +47,7 @@ export interface StagedRows {
   hasStaged(tableId: number): boolean;
   /**
    * Returns one owner's staged rows, keyed by key text, in the order in which they were first
-   * staged. The map is the transaction's own and changes with it.
+   * staged. The map belongs to the transaction and changes with it.
    */
   stagedOf(tableId: number, owner: number): ReadonlyMap<string, StagedRow> | undefined;
 }
@@ -66,14 +67,15 @@ export interface LockedRow {
 /** The uploads of a statement that has staged rows in a transaction. */
 export interface HeldUploads {
   /**
-   * Lists the files. Called in the tick in which the rows are committed.
+   * Lists the uploaded files. Called in the tick in which their rows are committed.
    * @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE
    */
   list(nowMs: number): void;
-  /** Called once the rows with the uploads are durable. */
+  /** Called once the rows with the uploaded files are durable. */
   keep(): void;
   /**
-   * Called when the rows are not written, or when it is unknown whether they are.
+   * Called when the rows with the uploaded files are not written, or when it is unknown whether
+   * they are.
    * @param error The reason.
    */
   fail(error: unknown): void;
@@ -98,11 +100,16 @@ export type Deferrable = Pick<ForeignKeyEntry, "isDeferrable" | "isDeferred" | "
 interface Deferral {
   /** The choice for individual constraints, keyed by name. True means deferred. */
   readonly byName: ReadonlyMap<string, boolean>;
-  /** The choice for all other deferrable constraints; undefined if each keeps its default. */
+  /**
+   * The choice for all other deferrable constraints; undefined if each constraint keeps its
+   * default.
+   */
   readonly areAll: boolean | undefined;
 }
 
-/** A lock that was taken, and the strength of the transaction's previous lock on the same row. */
+/**
+ * A lock that a transaction has taken on a row, and the strength of its previous lock on that row.
+ */
 interface LockNote {
   readonly row: LockedRow;
   readonly before: HeldStrength;
@@ -114,7 +121,7 @@ export type RestoreLock = (row: LockedRow, before: HeldStrength) => void;
 /** The staged rows of a table, keyed by owner and then by key text. */
 type StagedOwners = Map<number, Map<string, StagedRow>>;
 
-/** How a table's rows are converted to its new definition. */
+/** Describes how a table's staged rows are converted to its new definition. */
 export interface RedefinedRows {
   readonly schemaVersion: number;
   readonly convert: (row: Row) => Row;
@@ -141,7 +148,7 @@ export interface TransactionOptions {
   readonly nowMicros: number;
   readonly isReadOnly: boolean;
   readonly startedAtMs: number;
-  /** How long the transaction may stay open. */
+  /** The time for which the transaction may stay open, in milliseconds. */
   readonly timeoutMs: number;
   readonly bytesMax: number;
   /** Whether owners have a storage limit. */
@@ -167,10 +174,10 @@ export class Transaction implements StagedRows {
   readonly gatedIds: readonly number[];
   /** The numbers that the transaction's statements have taken from sequences. */
   readonly numbers: TakenNumbers = new TakenNumbers();
-  /** The parent keys that foreign keys need and that the commit checks. */
+  /** The parent keys that the transaction's rows reference, and that the commit checks. */
   readonly claims: ReferenceClaims = new ReferenceClaims();
   #deferral: Deferral = { byName: new Map(), areAll: undefined };
-  /** The calls to constraint triggers that are left to the commit, oldest first. */
+  /** The calls to constraint triggers that are deferred to the commit, oldest first. */
   #deferred: DeferredCall[] = [];
   readonly #bytesMax: number;
   readonly #onGrow: TransactionOptions["onGrow"];
@@ -215,12 +222,15 @@ export class Transaction implements StagedRows {
     this.#isSnapshotFixed = true;
   }
 
-  /** Moves the snapshot to a newer seq, unless the transaction depends on the current one. */
+  /** Moves the snapshot to a newer seq, unless the transaction depends on the current snapshot. */
   renewSnapshot(seq: Seq): void {
     if (!this.#isSnapshotFixed) this.#snapshotSeq = seq;
   }
 
-  /** Adds uploads. From now on, they are kept or removed together with the transaction. */
+  /**
+   * Adds the uploads of a statement. From now on, they are kept or removed together with the
+   * transaction.
+   */
   holdUploads(uploads: HeldUploads): void {
     this.#uploads.push(uploads);
   }
@@ -251,12 +261,12 @@ export class Transaction implements StagedRows {
     this.#requireRoom();
   }
 
-  /** The locked rows, which must still be unchanged at the commit. */
+  /** The locked rows. They must still be unchanged at the commit. */
   get locked(): Iterable<LockedRow> {
     return this.#locked.values();
   }
 
-  /** Records changes from now on, so that `undoTo` can return to this state. */
+  /** Starts recording changes, so that `undoTo` can return to this state. */
   mark(): TransactionMark {
     this.#notes ??= [];
     return {
@@ -273,7 +283,7 @@ export class Transaction implements StagedRows {
 
   /**
    * Undoes all changes and locks made since a mark, and calls `fail` for each upload added since
-   * then.
+   * that mark.
    */
   undoTo(mark: TransactionMark, restoreLock: RestoreLock): void {
     const { bytes, growths, noteCount, uploadCount } = mark;
@@ -428,7 +438,10 @@ export class Transaction implements StagedRows {
           };
   }
 
-  /** Whether the check of a foreign key, or a constraint trigger, is left to the commit. */
+  /**
+   * Whether the check of a foreign key, or the call of a constraint trigger, is deferred to the
+   * commit.
+   */
   isDeferred({ isDeferrable, isDeferred, name }: Deferrable): boolean {
     if (!isDeferrable) return false;
     const { areAll, byName } = this.#deferral;
@@ -436,7 +449,7 @@ export class Transaction implements StagedRows {
   }
 
   /**
-   * Leaves a call to a constraint trigger to the commit.
+   * Defers a call to a constraint trigger to the commit.
    * @throws {DatabaseError}
    */
   deferCall(call: DeferredCall): void {
@@ -460,7 +473,7 @@ export class Transaction implements StagedRows {
 
   /**
    * Requires that every table still has the definition for which rows were staged, because staged
-   * rows are valid only for that definition.
+   * rows are valid only for their definition.
    *
    * @throws {DatabaseError} SERIALIZATION_FAILURE if a table was altered or dropped in the
    *   meantime.
@@ -477,7 +490,7 @@ export class Transaction implements StagedRows {
   }
 
   /**
-   * Stages the new state of a key.
+   * Stages the new state of the row with a key.
    *
    * @param to.isRewrite Whether a definition rewrites the row. A rewrite does not count towards
    *   the storage limit, because the owner has added nothing.
@@ -514,7 +527,10 @@ export class Transaction implements StagedRows {
     this.#keys.get(`${tableId}/${owner}`)?.note(keyText, before, staged);
   }
 
-  /** Returns the primary keys, as text, of the staged rows that have a key in a unique index. */
+  /**
+   * Returns the primary keys, as text, of the staged rows that have the given key in a unique
+   * index.
+   */
   holdersOf(
     { index, owner, tableId }: { tableId: number; owner: number; index: StagedIndex },
     keyText: string,
@@ -561,7 +577,7 @@ export class Transaction implements StagedRows {
     return [...(this.#growths?.values() ?? [])];
   }
 
-  /** How many keys have a staged row. */
+  /** The number of keys for which a row is staged. */
   get keyCount(): number {
     let count = 0;
     for (const owners of this.#staged.values()) {
@@ -611,7 +627,7 @@ export function sameRow(left: Row, right: Row): boolean {
 
 /** Whether two values have the same bits. */
 export function sameValue(left: Value, right: Value): boolean {
-  // NaN counts as equal to NaN, whereas 0 and -0 of floats count as different.
+  // NaN counts as equal to NaN, whereas the floats 0 and -0 count as different.
   if (Object.is(left, right)) return true;
   if (left instanceof Uint8Array && right instanceof Uint8Array) {
     return Buffer.compare(left, right) === 0;

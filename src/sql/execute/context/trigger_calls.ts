@@ -6,13 +6,13 @@ import type { Principal } from "../../../auth/mod.ts";
 import type { TableEntry, TriggerEntry, TriggerEvent } from "../../../catalog/mod.ts";
 import type { Row } from "../../../types/mod.ts";
 
-/** The rows of a statement that triggers read under the names in REFERENCING. */
+/** The rows of a statement that triggers read under the names in the REFERENCING clause. */
 export interface TransitionRows {
   readonly before: readonly Row[];
   readonly after: readonly Row[];
 }
 
-/** A call to a trigger function. Its rows have the table's columns in order. */
+/** A call to a trigger function. The rows passed to it have the table's columns in order. */
 export interface TriggerCall {
   readonly table: TableEntry;
   readonly trigger: TriggerEntry;
@@ -26,8 +26,8 @@ export interface TriggerCall {
 
 export interface TriggerCalls {
   /**
-   * Runs a trigger's function within the transaction of the statement. Returns the row that the
-   * function returns; null if it returns NULL.
+   * Runs a trigger's function within the transaction of the statement. Returns the function's
+   * result, which is a row, or null for NULL.
    *
    * @throws {DatabaseError} LIMIT_EXCEEDED if triggers fire each other too deeply, and the errors
    *   of the function.
@@ -35,7 +35,7 @@ export interface TriggerCalls {
   call(call: TriggerCall): Row | null | Promise<Row | null>;
 }
 
-/** A call to a constraint trigger that is left to the commit. */
+/** A call to a constraint trigger that is deferred to the commit. */
 export interface DeferredCall {
   /** The name of the trigger. */
   readonly name: string;

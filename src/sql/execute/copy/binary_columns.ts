@@ -48,7 +48,9 @@ import {
 import { shapeAt } from "./binary_shapes.ts";
 import { type CellRange, CopyCell, type CopyCells } from "./copy_cells.ts";
 
-/** The number of days between 1970-01-01 and 2000-01-01, from which PostgreSQL counts. */
+/**
+ * The number of days from 1970-01-01 to 2000-01-01, the day from which PostgreSQL counts dates.
+ */
 export const EPOCH_DAYS = 10_957;
 export const EPOCH_MICROS: number = EPOCH_DAYS * 86_400_000_000;
 
@@ -250,8 +252,8 @@ function wholeAt(bytes: Buffer, at: number): Whole {
 }
 
 /**
- * Converts days since 2000-01-01 to days since 1970-01-01. Infinite dates are represented by the
- * same value in both.
+ * Converts days since 2000-01-01 to days since 1970-01-01. The value that represents an infinite
+ * date stays the same.
  */
 function dateSince(days: number): number {
   return isFiniteDate(days) ? checkDate(days + EPOCH_DAYS) : days;
@@ -269,7 +271,7 @@ export const SPECIAL_SIGNS: ReadonlyMap<string, number> = new Map([
   ["-Infinity", 0xf000 - 0x10000],
 ]);
 
-/** Reads a NUMERIC: a number with the scale given in its bytes, NaN, or an infinity. */
+/** Reads a NUMERIC: NaN, an infinity, or a number whose scale is given in its bytes. */
 function numericAt(bytes: Buffer, range: CellRange, type: DataType & { kind: "numeric" }): Value {
   const { end, start } = range;
   const sign = end - start < 8 ? 0 : bytes.readInt16BE(start + 4);
@@ -304,7 +306,7 @@ function decimalText(bytes: Buffer, { end, start }: CellRange, type: DataType): 
     if (digit > 9999) throw refuse(type, `the digit ${digit} is greater than 9999`);
     digits += String(digit).padStart(DIGITS, "0");
   }
-  // The first digit is multiplied by 10,000 to the power of the weight.
+  // The first base-10,000 digit is multiplied by 10,000 to the power of the weight.
   const exponent = DIGITS * (weight + 1) - digits.length;
   if (scale > 0x3fff) throw refuse(type, `the scale ${scale} is greater than 16383`);
   return `${sign === 0 ? "" : "-"}${digits === "" ? "0" : digits}e${exponent}`;
@@ -404,7 +406,7 @@ function rangeAt(bytes: Buffer, { end, start }: CellRange, type: RangeType): Ran
   return range;
 }
 
-/** Returns the range of a cell inside a value. The cell is preceded by its length. */
+/** Returns the byte range of a cell inside a value. The cell is preceded by its length. */
 function innerCell(bytes: Buffer, { end, start }: CellRange, type: DataType): CellRange {
   const length = start + 4 > end ? -1 : bytes.readInt32BE(start);
   if (length < 0 || start + 4 + length > end)
@@ -413,7 +415,7 @@ function innerCell(bytes: Buffer, { end, start }: CellRange, type: DataType): Ce
 }
 
 /**
- * Divides elements into nested arrays of the given lengths. The last length is that of the
+ * Divides elements into nested arrays of the given lengths. The last length is the length of the
  * innermost arrays.
  */
 function nested(items: readonly Value[], lengths: readonly number[]): readonly Value[] {
