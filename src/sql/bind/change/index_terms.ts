@@ -43,7 +43,7 @@ import {
 interface IndexTerms {
   /** The key expressions of the index, each with the column that represents it. */
   readonly keys: readonly { readonly term: BoundExpression; readonly standIn: BoundExpression }[];
-  /** The condition of a partial index, split at AND. */
+  /** The condition of a partial index, as a list of conditions joined by AND. */
   readonly where: readonly BoundExpression[];
 }
 
