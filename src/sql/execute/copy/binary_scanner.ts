@@ -14,10 +14,10 @@ export const BINARY_SIGNATURE: Uint8Array<ArrayBuffer> = new Uint8Array([
   80, 71, 67, 79, 80, 89, 10, 255, 13, 10, 0,
 ]);
 
-/** The size of the signature, the flags and the length of the extension together, in bytes. */
+/** The total size of the signature, the flags and the length of the extension, in bytes. */
 export const BINARY_HEAD_BYTES: number = BINARY_SIGNATURE.length + 8;
 
-/** The flags in binary data that a reader must not ignore. */
+/** The flags in the head of binary data that a reader must not ignore. */
 const CRITICAL_FLAGS = 0xffff_0000;
 
 const UNFINISHED = -1;
@@ -79,7 +79,7 @@ export class BinaryScanner implements CopyScanner {
     return end + extensionBytes;
   }
 
-  /** Scans a row or the end marker of the data. Returns the offset after it. */
+  /** Scans a row or the end marker of the data. Returns the offset after the row or marker. */
   #cells(cells: CopyCells, from: number, isLast: boolean): number {
     const { bytes, columnCount } = cells;
     const first = cells.rowCount * columnCount;

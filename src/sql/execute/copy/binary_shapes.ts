@@ -1,7 +1,7 @@
 /**
  * Reads geometric values from binary data, in PostgreSQL's format: the numbers in the order of the
  * text form, 8 bytes each. The points of a path or polygon are preceded by their count, an i32. In
- * a path, the count is preceded by a byte that says whether the path is closed.
+ * a path, the count is preceded by a byte that indicates whether the path is closed.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {

@@ -29,11 +29,11 @@ export class CopyCells {
   readonly starts: Int32Array;
   readonly ends: Int32Array;
   /**
-   * The line number at which each row begins, counted from 1. For binary data, the number of the
-   * row instead.
+   * The line number at which each row begins, counted from 1. For binary data, which has no lines,
+   * it is the number of the row.
    */
   readonly lines: Uint32Array;
-  /** The bytes in which the cells are located. */
+  /** The bytes that contain the cells. */
   bytes: Buffer = Buffer.alloc(0);
   rowCount = 0;
 
@@ -65,14 +65,14 @@ export interface CopyScanner {
    * Scans the rows in `cells.bytes`, starting at an offset, until `cells` is full, the bytes end
    * in the middle of a row, or the data ends. Returns the offset after the last whole row.
    *
-   * A fault ends the scan. If it is in the first row, its error is thrown. Otherwise, the rows
-   * before it are returned, and the next scan throws the error.
+   * A fault ends the scan. If the fault is in the first row, its error is thrown. Otherwise, the
+   * rows before it are returned, and the next scan throws the error.
    *
    * @param isLast Whether no further bytes follow.
    * @throws {DatabaseError} INVALID_VALUE
    */
   scan(cells: CopyCells, from: number, isLast: boolean): number;
-  /** Whether an end marker has been read. All bytes after it are ignored. */
+  /** Whether the end marker of the data has been read. All bytes after it are ignored. */
   readonly isEnded: boolean;
   /** Whether the format writes strings as JSON strings. */
   readonly isJson: boolean;

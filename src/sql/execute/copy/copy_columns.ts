@@ -3,7 +3,7 @@
  *
  * The common types are read from the bytes into typed arrays, one column at a time. If a cell is
  * written in an unusual form, the whole column is read again, using the casts of its type, which
- * accept every valid form and refuse all others.
+ * accept every valid form and refuse anything else.
  */
 
 import { DatabaseError } from "../../../base/errors.ts";
@@ -302,7 +302,7 @@ export function copyValue(
   return valueOfJson(cells.plainText(cell), to, nowMicros);
 }
 
-/** Reads the content of a JSON string, in the form that query results use. */
+/** Converts the content of a JSON string, written as in query results, to a value. */
 function valueOfJsonString(text: string, to: DataType, nowMicros: number): Value {
   const mode = "assignment";
   // In query results, a timestamp that is too large for a JSON number is written as a string.
@@ -322,7 +322,10 @@ const JSON_PARAMETER: DataType = { kind: "unknown", isJson: true };
 /** Matches a JSON number. */
 const JSON_NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
-/** Reads a JSON value that is neither a string nor null, in the form that query results use. */
+/**
+ * Converts a JSON value that is neither a string nor null, written as in query results, to a
+ * value.
+ */
 function valueOfJson(text: string, to: DataType, nowMicros: number): Value {
   const mode = "assignment";
   if (to.kind === "json") return castValue(text, { from: UNKNOWN, to, mode });

@@ -12,12 +12,12 @@ export interface CopyPlace {
   readonly isBinary?: boolean | undefined;
 }
 
-/** Returns the error for data that violates its format. */
+/** Returns the error for data that violates the COPY format. */
 export function copyFault(what: string, place: CopyPlace): DatabaseError {
   return new DatabaseError("INVALID_VALUE", `Cannot read ${placeText(place)}: ${what}`);
 }
 
-/** Returns a copy of an error with its location in the data added. */
+/** Returns a copy of an error with its location in the COPY data added. */
 export function atPlace(error: unknown, place: CopyPlace): unknown {
   if (!(error instanceof DatabaseError)) return error;
   const { code, hint, message } = error;

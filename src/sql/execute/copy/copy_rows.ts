@@ -6,7 +6,7 @@
  *
  * - Pieces are requested one at a time, so the sender is never ahead by more than one piece.
  * - The first fault in the data is reported with its line and column.
- * - At most one row and one piece are kept in memory.
+ * - At most one row and one piece of the input are kept in memory.
  */
 import { isUtf8 } from "node:buffer";
 import { DatabaseError } from "../../../base/errors.ts";
@@ -45,7 +45,7 @@ const ROW_BYTES_MAX: number = 32 * 1024 * 1024;
 
 export interface CopyTarget {
   readonly runtime: TableRuntime;
-  /** The table position of each column in the data. */
+  /** The table position of each column in the COPY data. */
   readonly targets: readonly number[];
   readonly options: CopySettings;
 }
@@ -67,10 +67,12 @@ export class CopyRows {
   readonly #scanner: CopyScanner;
   readonly #cells: CopyCells;
   readonly #columnNames: readonly string[];
-  /** The bytes received so far. Those from `#from` onwards have not been completely scanned. */
+  /**
+   * The bytes received so far. The bytes from `#from` onwards have not been completely scanned.
+   */
   #bytes: Buffer = Buffer.alloc(0);
   #from = 0;
-  /** The pieces that have arrived since the last scan, and their total size. */
+  /** The pieces of the input that have arrived since the last scan, and their total size. */
   #pieces: Uint8Array[] = [];
   #pieceBytes = 0;
   #isInputOver = false;
@@ -89,7 +91,10 @@ export class CopyRows {
     this.#cells = new CopyCells(target.targets.length, ROWS_PER_STEP);
   }
 
-  /** Reads a piece, or passes on the rows of one step. Returns false at the end of the data. */
+  /**
+   * Reads a piece of the input, or passes on the rows of one step. Returns false at the end of the
+   * data.
+   */
   next(): boolean | Promise<boolean> {
     this.#context.checkTime();
     if (this.#hasMore) return this.#step();
@@ -124,8 +129,8 @@ export class CopyRows {
     cells.bytes = this.#bytes;
     const from = this.#from;
     this.#from = this.#scanner.scan(cells, from, this.#isInputOver);
-    // If this scan found rows, the next one finds more of them or throws the fault that follows
-    // them.
+    // If this scan found rows, the next scan finds further rows or throws the error of the fault
+    // that follows them.
     this.#hasMore = cells.rowCount > 0;
     if (cells.rowCount === 0) {
       if (this.#bytes.length - this.#from <= ROW_BYTES_MAX || this.#scanner.isEnded) return true;
@@ -182,7 +187,7 @@ export class CopyRows {
     return { line: this.#cells.lines[row] ?? 1, isBinary };
   }
 
-  /** Refuses bytes that are not UTF-8 or contain NUL. */
+  /** Refuses text that is not UTF-8 or that contains NUL. */
   #requireText(cells: CopyCells, from: number): void {
     const bytes = cells.bytes.subarray(from, this.#from);
     if (isUtf8(bytes) && !bytes.includes(0)) return;
@@ -201,8 +206,8 @@ export class CopyRows {
   }
 
   /**
-   * Returns the rows as one vector per column of the table, with defaults for columns that are not
-   * in the data.
+   * Returns the scanned rows as one vector per column of the table, with defaults for columns that
+   * are not in the data.
    */
   #batchOf(cells: CopyCells): Batch {
     const { options, runtime, targets } = this.#target;

@@ -94,8 +94,8 @@ export class JsonScanner implements CopyScanner {
   }
 
   /**
-   * Reads the name of a member, and returns its column.
-   * @param guess The column that is probably meant.
+   * Reads the name of a JSON member, and returns the index of its column.
+   * @param guess The index of the column that the member probably names.
    */
   #column(bytes: Buffer, guess: number): number {
     this.#space(bytes);

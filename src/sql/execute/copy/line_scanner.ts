@@ -18,16 +18,16 @@ const RETURN = 13;
 const BACKSLASH = 92;
 const DOT = 46;
 
-/** Returned by the scan of a row that does not end within the buffer. */
+/** The result of scanning a row that does not end within the buffer. */
 const UNFINISHED = -1;
 
 export interface LineScannerOptions {
   readonly options: CopySettings;
   /** The names of the columns to which the cells belong, in order. */
   readonly columns: readonly string[];
-  /** For each column, whether the NULL string is read as an ordinary string. */
+  /** Indicates for each column whether the NULL string is read as an ordinary string. */
   readonly neverNull: readonly boolean[];
-  /** For each column, whether the NULL string means NULL even in quotes. */
+  /** Indicates for each column whether the NULL string means NULL even in quotes. */
   readonly alwaysNull: readonly boolean[];
 }
 
@@ -93,7 +93,8 @@ export class LineScanner implements CopyScanner {
     const { columns, options } = this.#options;
     cells.lines[0] = 1;
     if (options.header === "line") {
-      // The header may have any number of cells. A line break inside quotes does not end it.
+      // The header may have any number of cells. A line break inside quotes does not end the
+      // header.
       const end = this.#isCsv
         ? this.#endOfCsvLine(cells.bytes, from, isLast)
         : endOfLine(cells.bytes, from, isLast);
@@ -148,8 +149,7 @@ export class LineScanner implements CopyScanner {
         break;
       }
     }
-    // A backslash may be the last byte in the buffer, in which case the escaped character is
-    // missing.
+    // A backslash may be the last byte in the buffer, without the character that it escapes.
     if (at >= length && !isLast) return UNFINISHED;
     const end = Math.min(at, length);
     const next = this.#afterLine(bytes, end, isLast);
@@ -361,14 +361,14 @@ function isSame(bytes: Buffer, start: number, end: number, text: Buffer): boolea
   return true;
 }
 
-/** The characters written as a backslash and a letter, keyed by the letter. */
+/** The characters that the text format writes as a backslash and a letter, keyed by the letter. */
 const LETTERS: ReadonlyMap<number, number> = new Map(
   Array.from("bfnrtv").map((letter, i) => [letter.charCodeAt(0), [8, 12, 10, 13, 9, 11][i] ?? 0]),
 );
 
 /**
- * Decodes a cell of the text format. It may contain `\t`, `\101`, `\x41`, and a backslash before
- * any other character.
+ * Decodes a cell of the text format. The cell may contain `\t`, `\101`, `\x41`, and a backslash
+ * before any other character.
  */
 function decodeText(bytes: Buffer, { end, start }: CellRange): string {
   const into = Buffer.allocUnsafe(end - start);

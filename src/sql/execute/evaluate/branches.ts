@@ -17,7 +17,8 @@ import { type Answered, placed } from "./placed_values.ts";
 import { allRows, openRows, scatter, split, takeColumns } from "./row_choice.ts";
 
 /**
- * The function that compiles operands, and the layout of the batches for which it compiles them.
+ * The function that compiles operands, and the layout of the batches over which the compiled
+ * operands are evaluated.
  */
 export interface Compiling {
   readonly layout: BatchLayout;
@@ -36,7 +37,7 @@ export function compileLogic(
     evaluate: compile(operand),
     needed: mayFail(operand) ? positionsOf(operand, layout) : undefined,
   }));
-  // The deciding value: once an operand has it, AND or OR needs no further operand.
+  // The deciding value. Once an operand has this value, AND or OR needs no further operand.
   const settling = kind === "or";
   return (batch, context) => {
     let result: Vector | undefined;

@@ -3,8 +3,8 @@
  *
  * The operands of AND are evaluated one after another, the cheapest first. While most rows remain,
  * each operand is evaluated over the whole batch, which avoids copying. Once few rows remain, each
- * operand is evaluated only over these rows. Operands that may fail are evaluated only for rows
- * kept by all earlier operands.
+ * operand is evaluated only over the remaining rows. Operands that may fail are evaluated only for
+ * rows kept by all earlier operands.
  *
  * The drawback is that if two conditions fail, either error may be reported.
  */
@@ -28,13 +28,13 @@ import { takeColumns } from "./row_choice.ts";
 /**
  * Returns the rows of a batch for which a condition is true.
  *
- * @param into Memory for as many rows as the batch has. The returned selection may be stored in
- *   it.
+ * @param into Memory for as many rows as the batch has, in which the returned selection may be
+ *   stored.
  * @throws {DatabaseError} The errors raised when a row is evaluated.
  */
 export type Selector = (batch: Batch, context: ExecutionContext, into: RowNumbers) => Selection;
 
-/** If fewer rows than this share of the batch remain, they are copied to a new batch. */
+/** If fewer rows than this share of a batch remain, they are copied to a new batch. */
 const NARROW_SHARE = 0.25;
 
 interface ConditionPart {
@@ -133,8 +133,8 @@ function narrow(
 }
 
 /**
- * Clears the rows of `mask` for which an operand is not true. Returns the number of remaining
- * rows.
+ * Clears the entries of `mask` for the rows in which an operand is not true. Returns the number of
+ * remaining rows.
  */
 function keepTrue(mask: Uint8Array, truth: Vector): number {
   let count = 0;
@@ -186,7 +186,7 @@ function isText({ type }: BoundExpression): boolean {
   return type.kind === "text" || type.kind === "json";
 }
 
-/** Whether a condition contains a correlated query. */
+/** Whether a condition contains a correlated query, which has to be evaluated for each row. */
 function readsAnew(condition: BoundExpression): boolean {
   if (condition.kind === "subquery" && condition.outerReferences.length > 0) return true;
   return childrenOf(condition).some(readsAnew);

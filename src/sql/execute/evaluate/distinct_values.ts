@@ -6,14 +6,15 @@
 import { type DataType, physicalKind, type Value, type Vector } from "../../../types/mod.ts";
 
 /**
- * The maximum range of the integers. If the range is larger, the function is computed row by row.
+ * The maximum difference between the smallest and the largest integer. If it is exceeded, the
+ * function is computed row by row.
  */
 const SPAN_MAX = 65_536;
 
 /** Maps each row to the position at which its result is stored. */
 interface Positions {
   readonly at: Int32Array | Uint8Array | Uint16Array | Uint32Array;
-  /** The number to subtract from each entry of `at` to get the position. */
+  /** The number to subtract from each entry of `at` to get the position of the result. */
   readonly base: number;
   readonly span: number;
   readonly nulls: Uint8Array | undefined;
@@ -21,8 +22,8 @@ interface Positions {
 }
 
 /**
- * Returns the values of a function that depends only on the column. NULL stays NULL. The function
- * is called only for values that occur. Returns undefined if computing row by row is cheaper.
+ * Returns the values of a function of a single column. NULL stays NULL. The function is called
+ * only for values that occur. Returns undefined if computing row by row is cheaper.
  */
 export function mapDistinct(
   vector: Vector,
@@ -98,7 +99,7 @@ function positionsOf(vector: Vector): Positions | undefined {
   }
   if (vector.kind !== "i32" || vector.length === 0) return undefined;
   const { nulls, values } = vector;
-  // The value stored for a NULL is unspecified, and might extend the range of integers.
+  // The value stored in place of a NULL is unspecified, and might extend the range of integers.
   if (nulls !== undefined) return undefined;
   let min = Number.POSITIVE_INFINITY;
   let max = Number.NEGATIVE_INFINITY;
@@ -113,7 +114,8 @@ function positionsOf(vector: Vector): Positions | undefined {
 }
 
 /**
- * Whether any row may be NULL. Unlike {@linkcode mapDistinct}, this supports every kind of vector.
+ * Whether any row of a vector may be NULL. Unlike {@linkcode mapDistinct}, this function supports
+ * every kind of vector.
  */
 export function mayHoldNull(vector: Vector): boolean {
   if (vector.kind === "dict" && vector.values.includes(null)) return true;

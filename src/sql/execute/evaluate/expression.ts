@@ -163,8 +163,8 @@ function convertedBy(
 }
 
 /**
- * Converts only those values of a dictionary that occur in rows. Converting any other value may
- * fail, for example if a condition has dropped its rows.
+ * Converts only the dictionary values that occur in rows. Converting any other value may fail, for
+ * example if a condition has dropped its rows.
  */
 function convertedDictionary(
   vector: DictionaryVector,
@@ -200,8 +200,8 @@ function compileCall(expression: ExpressionOf<"call">, layout: BatchLayout): Eva
     }
     const byValue = callByValue(vectors, context);
     if (byValue !== undefined) return byValue;
-    // The strings are copied: substrings of a shared string may be stored for a long time, and
-    // would keep the whole batch in memory.
+    // For a text result, each string is decoded separately: a substring of a shared string may be
+    // stored for a long time, and would keep the text of the whole batch in memory.
     const read = isText ? vectors : vectors.map(decoded);
     const results: Value[] = Array.from({ length: batch.rowCount });
     const { effort } = context;
@@ -213,7 +213,7 @@ function compileCall(expression: ExpressionOf<"call">, layout: BatchLayout): Eva
     return vectorFromValues(type, results);
   };
 
-  /** Evaluates a call with arguments that are the same for all rows. */
+  /** Evaluates a call whose arguments are the same for all rows. */
   function sharedCall(vectors: readonly Vector[], context: ExecutionContext): Value {
     const value = callAt(vectors, 0, context);
     context.effort.note(value);
@@ -221,8 +221,8 @@ function compileCall(expression: ExpressionOf<"call">, layout: BatchLayout): Eva
   }
 
   /**
-   * Evaluates a call whose arguments, except for one, are the same for all rows, once per value of
-   * that argument. Returns undefined if that is not possible.
+   * Evaluates a call in which all arguments but one are the same for all rows. The function is
+   * called once per value of the remaining argument. Returns undefined if that is not possible.
    */
   function callByValue(vectors: readonly Vector[], context: ExecutionContext): Vector | undefined {
     if (seesNull || volatility === "volatile") return undefined;
@@ -268,8 +268,8 @@ function decoded(vector: Vector): Vector {
 
 function compileCompare(expression: ExpressionOf<"compare">, layout: BatchLayout): Evaluator {
   const { operator, evaluate } = expression;
-  // Only plain strings may be compared by their bytes. JSON values, for example, are equal if
-  // their canonical forms are.
+  // Only plain strings may be compared by their bytes. For example, JSON values are equal if their
+  // canonical forms are equal.
   const isPlainText = isTextType(expression.left.type);
   const isDouble = typeOrder(expression.left.type) === "double";
   const left = compileExpression(expression.left, layout);
@@ -385,7 +385,7 @@ function compileIn(expression: ExpressionOf<"in">, layout: BatchLayout): Evaluat
       membersOfContext.set(context, members);
     }
     if (list !== undefined && members?.keys.size === 0) {
-      // An empty array contains no value, not even NULL.
+      // An empty array has no elements, not even NULL.
       return constVector(members.hasNull ? null : expression.negated, batch.rowCount);
     }
     const fixed = members;
@@ -421,7 +421,7 @@ interface ListMembers {
   readonly hasNull: boolean;
 }
 
-/** Returns those items of the list that are the same in every run. */
+/** Returns the items of a list that are the same in every run. */
 function membersOf(type: DataType, constants: readonly Value[]): ListMembers {
   const keyOf = groupKeyMakerFor(type);
   const keys = new Set<MemberKey>();
@@ -433,7 +433,7 @@ function membersOf(type: DataType, constants: readonly Value[]): ListMembers {
   return { keys, hasNull };
 }
 
-/** Adds the items of a row to the constant items. */
+/** Adds the list items that are computed from a row to the constant items. */
 function membersAt(
   type: DataType,
   vectors: readonly Vector[],
@@ -449,7 +449,9 @@ function membersAt(
   return { keys, hasNull };
 }
 
-/** Adds the elements of an array to the members. A NULL array counts as a single NULL. */
+/**
+ * Adds the elements of an array to the members of a list. A NULL array counts as a single NULL.
+ */
 function membersWith(type: DataType, members: ListMembers, array: Value): ListMembers {
   if (!isArrayValue(array)) return { ...members, hasNull: true };
   const listed = membersOf(type, elementsOf(array));
@@ -457,7 +459,7 @@ function membersWith(type: DataType, members: ListMembers, array: Value): ListMe
   return { keys, hasNull: members.hasNull || listed.hasNull };
 }
 
-/** Returns whether a value is among the members; NULL if that is unknown. */
+/** Returns whether a value is among the members of a list; NULL if that is unknown. */
 function isMember(
   value: Value,
   { hasNull, keys }: ListMembers,

@@ -9,7 +9,7 @@ import {
   valueAt,
 } from "../../../types/mod.ts";
 
-/** Returns the rows whose truth value is still undecided. */
+/** Returns the rows for which AND or OR is still undecided. */
 export function openRows(truth: Vector, settling: boolean, rowCount: number): Selection {
   const rows = new Uint32Array(rowCount);
   let count = 0;
@@ -22,7 +22,8 @@ export function openRows(truth: Vector, settling: boolean, rowCount: number): Se
 }
 
 /**
- * Stores the truth values of the chosen rows in the result. All other rows are already decided.
+ * Stores the truth values of the chosen rows in the result. All other rows have already been
+ * decided.
  */
 export function scatter(
   values: Vector | undefined,
@@ -84,11 +85,12 @@ export function split(rows: Selection, truth: Vector): { chosen: Selection; rest
 const NO_VALUES: Vector = constVector(null, 0);
 
 /**
- * Returns the chosen rows of the columns that an expression reads. The other columns are left
- * empty.
+ * Returns the chosen rows of the columns that an expression reads. Columns that the expression
+ * does not read are left empty.
  */
 export function takeColumns(batch: Batch, rows: Selection, needed: ReadonlySet<number>): Batch {
-  // The chosen rows are in ascending order, so a selection of this size contains all rows.
+  // The selected rows are distinct and in ascending order, so a selection with as many rows as the
+  // batch is the whole batch.
   if (rows.count === batch.rowCount) return batch;
   const columns = batch.columns.map((column, position) =>
     needed.has(position) ? take(column, rows) : NO_VALUES,

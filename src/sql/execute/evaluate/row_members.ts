@@ -23,7 +23,7 @@ interface RowMembers {
   readonly rows: readonly Row[];
   /** The keys of the listed rows that contain no NULL. */
   readonly keys: ReadonlySet<string>;
-  /** The rows in the list that contain a NULL. */
+  /** The listed rows that contain a NULL. */
   readonly open: readonly Row[];
   /**
    * Cached results for operands that contain NULL. Such operands have to be compared with every
@@ -75,7 +75,7 @@ function rowMembersOf(rows: readonly Row[], types: readonly DataType[]): RowMemb
   return { rows, keys, open, known: new Map() };
 }
 
-/** Returns whether a row equals a listed row; NULL if that is unknown. */
+/** Returns whether a row equals any listed row; NULL if that is unknown. */
 function isRowMember(values: Row, members: RowMembers, types: readonly DataType[]): Value {
   const key = keyTextOf(types, values);
   const { keys, known, open, rows } = members;

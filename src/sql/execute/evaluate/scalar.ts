@@ -3,8 +3,8 @@
  * so it needs no batch.
  *
  * Most such expressions (for LIMIT, a key, or a row of VALUES) are a constant, a slot, or a cast
- * of either, and and are evaluated without a vector. All others are evaluated by `expression.ts`
- * over a batch of one row.
+ * of either, and are evaluated without a vector. All others are evaluated by `expression.ts` over
+ * a batch of one row.
  */
 import { type Value, valueAt } from "../../../types/mod.ts";
 import type { BoundExpression } from "../../bind/bound_expressions.ts";
@@ -12,7 +12,10 @@ import type { ExecutionContext } from "../context/execution_context.ts";
 import { compileExpression } from "./expression.ts";
 import { EMPTY_LAYOUT, SINGLE_ROW } from "./layout.ts";
 
-/** Compiles an expression that reads no columns to a function of the execution alone. */
+/**
+ * Compiles an expression that reads no columns to a function whose result depends only on the
+ * execution.
+ */
 export function compileScalar(expression: BoundExpression): (context: ExecutionContext) => Value {
   switch (expression.kind) {
     case "constant": {

@@ -31,13 +31,13 @@ export interface GraceHashJoinOptions {
   readonly sides: Readonly<Record<JoinSide, PartitionedSide>>;
   readonly keyTypes: readonly DataType[];
   /**
-   * Creates the join of a pair of partitions. Returns undefined if the pair yields no rows because
-   * a partition is empty.
+   * Creates the join of a pair of partitions. Returns undefined if one of the partitions is empty,
+   * so that the pair yields no rows.
    */
   readonly join: (pair: PartitionPair) => Operator | undefined;
 }
 
-/** A side's rows in memory. They are released as they are read. */
+/** The rows of one side of a join in memory. They are released as they are read. */
 export interface BuildSide {
   readonly side: JoinSide;
   readonly batches: Iterable<Batch>;

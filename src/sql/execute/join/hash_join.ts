@@ -6,10 +6,11 @@
  *                             │                     (unmatched rows of a left or full join go up)
  *                             └──left ends──► done (first the unmatched right rows of a full join)
  *
- * A semi join returns the left rows that have a partner, and an anti join returns the others. If
- * there are no keys, every left row is paired with every right row. Pairs are formed one batch at
- * a time, and the time is checked before each batch, so that a product with a billion rows can be
- * stopped. Left rows without a partner come after the pairs of their batch.
+ * A semi join returns the left rows that have a partner, a matching right row, and an anti join
+ * returns the left rows that have none. If there are no keys, every left row is paired with every
+ * right row. Pairs are formed one batch at a time, and the time is checked before each batch, so
+ * that a product with a billion rows can be stopped. Left rows without a partner come after the
+ * pairs of their batch.
  *
  * If memory runs out, both sides are partitioned on disk (`grace_hash_join.ts`). If the key alone
  * decides whether rows match, the keys in memory are kept, and only rows with other keys go to
@@ -59,7 +60,7 @@ export interface JoinOptions extends SpillOptions {
   readonly residual: Evaluator | undefined;
   /** Whether an error on the right side is raised only if a left row needs the right side. */
   readonly isGuarded: boolean;
-  /** The positions of the output columns among the left columns followed by the right columns. */
+  /** The positions of the output columns in the left columns followed by the right columns. */
   readonly kept: readonly number[];
   /** Whether the right side has the same rows in every step of a recursion. */
   readonly isRightFixed?: boolean;
@@ -73,7 +74,7 @@ interface Pairing {
   /** Contains 1 for each left row that has a partner. */
   readonly hasPartner: Uint8Array;
   leftRow: number;
-  /** How many candidates have already been examined for `leftRow`. */
+  /** The number of candidates that have already been examined for `leftRow`. */
   candidateIndex: number;
 }
 
@@ -98,8 +99,8 @@ export class HashJoin implements Operator {
   /** The join on disk, which takes over if the right side is too large for memory. */
   #divided: GraceHashJoin | undefined;
   /**
-   * The rows of both sides whose keys are not in the table of the build side. Used only if the key
-   * alone decides whether rows match.
+   * The rows of both sides whose keys are not in the build side's table. It is used only if the
+   * key alone decides whether rows match.
    */
   #others: JoinPartitions | undefined;
   #otherWork: Operator | undefined;
@@ -107,7 +108,8 @@ export class HashJoin implements Operator {
   constructor(options: JoinOptions) {
     this.#options = options;
     this.#isChoice = options.join === "semi" || options.join === "anti";
-    // If the key alone decides whether a left row has a partner, build rows need not be stored.
+    // If the key alone decides whether a left row has a matching right row, build rows need not be
+    // stored.
     const isBare = this.#isChoice && options.residual === undefined;
     // If there are no keys, rows cannot be partitioned. Partitioning also reads both sides, so
     // unless the key alone decides, it would raise a guarded error too early.
@@ -180,7 +182,7 @@ export class HashJoin implements Operator {
       this.#buildRows.append(batch.columns, batch.rowCount);
       this.#table.add(keys, batch.rowCount);
       if (this.#site.isDue) this.#divide();
-      // The join on disk reads the rest of the right side.
+      // The join on disk reads the remaining rows of the right side.
       if (this.#divided !== undefined) return;
     }
     if (this.#others !== undefined) return;
@@ -189,8 +191,8 @@ export class HashJoin implements Operator {
   }
 
   /**
-   * Returns the rows that a left batch yields immediately; undefined if there are none, or if
-   * pairs have to be formed first.
+   * Returns the rows that a left batch yields without forming pairs; undefined if there are none,
+   * or if pairs have to be formed first.
    */
   #joined(batch: Batch): Batch | undefined {
     if (this.#fault !== undefined) throw this.#fault;
@@ -241,7 +243,10 @@ export class HashJoin implements Operator {
     if (unknown.count > 0) others.add("right", keepRows(batch, unknown));
   }
 
-  /** Decides the left rows whose keys are in memory, and writes all others to disk. */
+  /**
+   * Decides whether to return the left rows whose keys are in memory, and writes all other left
+   * rows to disk.
+   */
   #chooseKnown(batch: Batch, keys: readonly Vector[], others: JoinPartitions): Batch | undefined {
     const keyIds = this.#table.builtKeyIdsOf(keys, batch.rowCount);
     const unknown = rowsWhere(batch.rowCount, (row) => keyIds[row] === NO_KEY);
@@ -253,8 +258,8 @@ export class HashJoin implements Operator {
   }
 
   /**
-   * Returns the pairs for a whole batch. This is possible only if every key has at most one build
-   * row.
+   * Returns the pairs of matching rows for a whole left batch. This is possible only if every key
+   * has at most one build row.
    */
   #pairAll(batch: Batch, keyIds: Int32Array): Batch | undefined {
     const { rows, starts } = this.#table;
@@ -274,7 +279,8 @@ export class HashJoin implements Operator {
   }
 
   /**
-   * Returns the rows of a left batch that a semi or anti join passes on if the key alone decides.
+   * Returns the rows of a left batch that a semi or anti join passes on. It is used if the key
+   * alone decides.
    */
   #choose(batch: Batch, keyIds: Int32Array): Batch | undefined {
     const { starts } = this.#table;

@@ -14,19 +14,25 @@ import { type DataType, isWholeType, type Vector, valueAt } from "../../../types
 import { KeyHashTable, NO_KEY, nullKeysOf } from "../keys/key_hash_table.ts";
 import type { MemoryBudget } from "../materialised/memory_budget.ts";
 
-/** A range of keys with at most this many integers is always indexed without hashing. */
+/**
+ * If the range of the keys contains at most this many integers, the keys are indexed without
+ * hashing.
+ */
 const SPAN_MIN = 65_536;
-/** A range of keys with at most this many integers per row is also indexed without hashing. */
+/**
+ * If the range of the keys contains at most this many integers per row, the keys are indexed
+ * without hashing.
+ */
 const SPAN_PER_ROW = 16;
 const SPAN_MAX = 2 ** 24;
 /**
- * The positions of a range may take up to the statement's memory divided by this number. Each
- * position temporarily takes up two numbers.
+ * The maximum memory for the positions of a range of keys is the statement's memory divided by
+ * this number. Each position temporarily takes up two numbers.
  */
 const SPAN_MEMORY_SHARE = 16;
 
 /**
- * The memory, in bytes, that a row with a hashed key takes up: for the key in its index and for
+ * The memory, in bytes, that a row with a hashed key takes up: for the key in the index and for
  * the number of the row.
  */
 const HASHED_ROW_BYTES = 32;
@@ -41,13 +47,16 @@ export class JoinTable {
   readonly #index: KeyHashTable;
   readonly #memory: MemoryBudget;
   readonly #isBare: boolean;
-  /** The keys of all batches so far; undefined once the keys must be hashed. */
+  /**
+   * The keys of all batches so far, before they are indexed; undefined once the keys must be
+   * hashed.
+   */
   #waiting: WaitingKeys[] | undefined;
   #min = Number.POSITIVE_INFINITY;
   #max = Number.NEGATIVE_INFINITY;
   #rowCount = 0;
   /**
-   * How many bytes are reserved for the result of {@linkcode finish} while keys are being
+   * The number of bytes reserved for the result of {@linkcode finish} while keys are being
    * collected.
    */
   #reservedBytes = 0;
@@ -67,8 +76,8 @@ export class JoinTable {
   }
 
   /**
-   * For each key id, the position in `rows` at which its rows begin. An additional entry marks the
-   * end.
+   * Returns, for each key id, the position in `rows` at which the rows with this key begin. An
+   * additional entry marks the end.
    */
   get starts(): Int32Array {
     return this.#starts;
@@ -84,7 +93,7 @@ export class JoinTable {
   }
 
   /**
-   * Adds the rows of a batch. If there are no keys, all rows get the id 0.
+   * Adds the rows of a batch. If the join has no keys, all rows get the key id 0.
    * @throws {DatabaseError} MEMORY_EXCEEDED
    */
   add(keys: readonly Vector[], rowCount: number): void {
@@ -134,7 +143,7 @@ export class JoinTable {
     this.#keyIds = [];
   }
 
-  /** Returns the id of each row's key, or NO_KEY if no build row has the key. */
+  /** Returns the key id of each row, or NO_KEY if no build row has the same key. */
   keyIdsOf(keys: readonly Vector[], rowCount: number): Int32Array {
     if (this.#isBare) return new Int32Array(rowCount);
     const [only] = keys;
@@ -145,7 +154,7 @@ export class JoinTable {
   }
 
   /**
-   * Like {@linkcode keyIdsOf}, but also returns NO_KEY for an id to which no build row belongs.
+   * Like {@linkcode keyIdsOf}, but also returns NO_KEY for a key id to which no build row belongs.
    */
   builtKeyIdsOf(keys: readonly Vector[], rowCount: number): Int32Array {
     const keyIds = this.keyIdsOf(keys, rowCount);
@@ -158,8 +167,8 @@ export class JoinTable {
   }
 
   /**
-   * Whether the keys so far are close enough together to justify reserving a position for every
-   * integer in their range.
+   * Whether the keys so far are close enough together that reserving a position for every integer
+   * in their range is worthwhile.
    */
   #liesClose(): boolean {
     const span = this.#max - this.#min + 1;
@@ -169,8 +178,8 @@ export class JoinTable {
   }
 
   /**
-   * Reserves memory for the finished index in advance, so that the operator spills its rows in
-   * time.
+   * Reserves memory for the finished index in advance, so that the join starts spilling its rows
+   * in time.
    */
   #reserve(): void {
     const span = this.#max - this.#min + 1;
@@ -186,7 +195,7 @@ export class JoinTable {
   }
 
   #wait(vector: Extract<Vector, { kind: "i32" | "f64" }>, rowCount: number): void {
-    // The input's vectors are valid only until its next call, so the keys are copied.
+    // The input's vectors are valid only until the next call to the input, so the keys are copied.
     const values = vector.values.slice(0, rowCount);
     const nulls = vector.nulls?.slice(0, rowCount);
     const bounds = nulls === undefined ? boundsOf(values) : boundsOfKnown(values, nulls);
@@ -212,7 +221,7 @@ export class JoinTable {
     this.#keyIds.push(keyIds);
   }
 
-  /** Sorts the rows by key id with a counting sort. Rows with the same id keep their order. */
+  /** Sorts the rows by key id with a counting sort. Rows with the same key id keep their order. */
   #sort(keyCount: number, checkTime: () => void): void {
     const starts = new Int32Array(keyCount + 1);
     let most = 0;
@@ -389,7 +398,7 @@ function placesOfFloat64(
 
 function placeOf(vector: Vector, row: number, { count, min }: KeySpan): number {
   const value = valueAt(vector, row);
-  // A bigint is beyond 2^53 and therefore larger than every build key.
+  // A bigint is beyond 2^53 and therefore greater than every build key.
   if (typeof value !== "number") return NO_KEY;
   const place = value - min;
   return place >= 0 && place < count ? place : NO_KEY;

@@ -32,7 +32,7 @@ export interface LateralOptions {
   readonly condition: Evaluator | undefined;
 }
 
-/** The left row whose partners are currently being read. */
+/** The left row for which right rows are currently being read. */
 interface Current {
   readonly batch: Batch;
   readonly outerValues: readonly (readonly [id: number, values: Vector])[];
@@ -88,8 +88,8 @@ export class LateralJoin implements Operator {
   }
 
   /**
-   * Ends the current left row. Returns the row if it has no partner but is still part of the
-   * result.
+   * Ends the current left row. Returns the row if it has no matching right row but is still part
+   * of the result.
    */
   #end(current: Current): Batch | undefined {
     const { join, rightTypes } = this.#options;

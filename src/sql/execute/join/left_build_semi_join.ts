@@ -4,9 +4,10 @@
  *
  *     hold ──left ends──► mark ──right ends, or all are met──► choose ──all chosen──► done
  *
- * Build rows are yielded in the order in which they were added. A right row is discarded once its
- * partners have been marked, so only the left side takes memory. If the left side is too large,
- * both sides are partitioned on disk (`grace_hash_join.ts`).
+ * The build rows are the rows of the left side. They are yielded in the order in which they were
+ * added. A right row is discarded once the build rows that match it have been marked, so only the
+ * left side takes memory. If the left side is too large, both sides are partitioned on disk
+ * (`grace_hash_join.ts`).
  */
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
 import { type Batch, constVector, take, type Vector } from "../../../types/mod.ts";
@@ -27,18 +28,24 @@ import { JoinTable } from "./join_table.ts";
 
 const PAIRS_MAX: number = 2 * BATCH_ROWS_MAX;
 /**
- * The number of build rows examined at a time. It is large because most of them may already be
+ * The number of build rows examined at a time. It is large because most build rows may already be
  * marked.
  */
 const LOOKED_MAX: number = 32 * BATCH_ROWS_MAX;
 const CHOSEN_MAX: number = 16 * BATCH_ROWS_MAX;
 
-/** A right batch whose partners are being marked, and the progress of the marking. */
+/**
+ * A right batch for which the matching build rows are being marked, and the progress of the
+ * marking.
+ */
 interface Marking {
   readonly batch: Batch;
   readonly keyIds: Int32Array;
   rightRow: number;
-  /** The number of build rows with the current right row's key that have already been examined. */
+  /**
+   * The number of build rows with the key of the current right row that have already been
+   * examined.
+   */
   candidateIndex: number;
 }
 
@@ -49,9 +56,15 @@ export class LeftBuildSemiJoin implements Operator {
   #table: JoinTable;
   /** The join on disk, which takes over once the left side is too large for memory. */
   #divided: GraceHashJoin | undefined;
-  /** Contains 1 for each key whose build rows are marked. Used without a residual. */
+  /**
+   * Contains 1 for each key whose build rows are marked. It is used if the join has no residual
+   * condition.
+   */
   #isKeyMet = new Uint8Array(0);
-  /** Contains 1 for each build row that has a partner. Used with a residual. */
+  /**
+   * Contains 1 for each build row that has a matching right row. It is used if the join has a
+   * residual condition.
+   */
   #isRowMet = new Uint8Array(0);
   #isRead = false;
   #chosen = new Uint32Array(0);
@@ -94,7 +107,7 @@ export class LeftBuildSemiJoin implements Operator {
       this.#buildRows.append(columns, rowCount);
       this.#table.add(keys, rowCount);
       if (this.#site.isDue) this.#divide();
-      // The join on disk reads the rest of the left side.
+      // The join on disk reads the remaining rows of the left side.
       if (this.#divided !== undefined) return;
     }
     this.#table.finish(() => context.checkTime());
@@ -127,7 +140,10 @@ export class LeftBuildSemiJoin implements Operator {
     this.#finishMarking();
   }
 
-  /** Marks the partners of the next right batch. Returns false if the right side has ended. */
+  /**
+   * Marks the build rows that match the next right batch. Returns false if the right side has
+   * ended.
+   */
   #markNext(): boolean {
     const { residual, right, rightKeys, context } = this.#options;
     const batch = nextRows(right, context);
@@ -147,7 +163,7 @@ export class LeftBuildSemiJoin implements Operator {
     return true;
   }
 
-  /** Tests the residual on at most one batch of pairs. */
+  /** Tests the residual condition on at most one batch of pairs. */
   #markPairs(marking: Marking): void {
     this.#options.context.checkTime();
     const { batch, keyIds } = marking;
@@ -198,7 +214,7 @@ export class LeftBuildSemiJoin implements Operator {
     for (let i = 0; i < kept.count; i += 1) this.#isRowMet[heldRows[kept.rows[i] ?? 0] ?? 0] = 1;
   }
 
-  /** Determines which build rows belong to the result. */
+  /** Determines which build rows belong to the result of the join. */
   #finishMarking(): void {
     const { join, residual } = this.#options;
     const isMet = this.#isRowMet;

@@ -6,8 +6,8 @@
  *       │                          │
  *       └──── many rows, or the look-up is not worthwhile ──► a hash join of all rows that remain
  *
- * Each driving row is joined by itself, so the hash join can take over between any two of them. A
- * restart begins with lookups again.
+ * Each driving row is joined by itself, so the hash join can take over between any two driving
+ * rows. After a restart, the join begins with lookups again.
  */
 import {
   type Batch,
@@ -31,32 +31,34 @@ import type { JoinOptions } from "./hash_join.ts";
 /** The maximum number of rows in a driving batch that is joined by lookups. */
 const BATCH_LOOKUPS_MAX = 8;
 
-/** The number of driving rows from which a hash join is faster than lookups. */
+/** If there are at least this many driving rows, a hash join is faster than lookups. */
 const LOOKUPS_MAX = 64;
 
 /**
- * The source of a part of a lookup key: the position of a join key, or a function that computes a
- * value.
+ * The source of one value of a lookup key: the position of a join key, or a function that computes
+ * the value.
  */
 export type LookupPart = number | ((context: ExecutionContext) => Value);
 
 export interface LookupJoinOptions
   extends Omit<JoinOptions, "isGuarded" | "isRightFixed" | "left" | "right"> {
-  /** The side in which rows are looked up. If this is the left side, the join is an inner join. */
+  /**
+   * The side in which rows are looked up. It is the left side only if the join is an inner join.
+   */
   readonly foundSide: "left" | "right";
-  /** The rows whose partners are looked up in the other side. */
+  /** The rows for which matching rows are looked up in the other side. */
   readonly driving: Operator;
   readonly parts: readonly LookupPart[];
   /**
-   * Finds the rows with a key, and possibly other rows. Returns undefined if a hash join is
-   * faster.
+   * Finds the rows with the given key, and possibly other rows. Returns undefined if a hash join
+   * is faster.
    */
   readonly lookUp: (key: Row) => Operator | undefined;
-  /** Whether every row that a lookup finds matches all keys of the join. */
+  /** Whether every row that a lookup finds is certain to match all keys of the join. */
   readonly isExact: boolean;
   /** Whether a lookup by key finds at most one row. */
   readonly isSingle: boolean;
-  /** Joins all rows of `driving` by hash. It does not own `driving`. */
+  /** Joins all rows of `driving` by hash. The returned operator does not own `driving`. */
   readonly hashJoin: (driving: Operator) => Operator;
 }
 
@@ -70,7 +72,7 @@ export class LookupJoin implements Operator {
   #row = 0;
   /** The rows found for the current driving row, until all of them are joined. */
   #found: Operator | undefined;
-  /** Whether the current driving row has a partner. */
+  /** Whether a matching row has been found for the current driving row. */
   #hasPartner = false;
   #rowCount = 0;
   #hashJoin: Operator | undefined;
@@ -132,7 +134,7 @@ export class LookupJoin implements Operator {
     this.#hasPartner = false;
   }
 
-  /** Hands a batch, and all driving rows after it, over to the hash join. */
+  /** Passes a batch, and all driving rows after it, to the hash join. */
   #leaveTo(batch: Batch): void {
     const { driving, hashJoin } = this.#options;
     this.#batch = undefined;
@@ -164,7 +166,7 @@ export class LookupJoin implements Operator {
 
   /**
    * Moves on to the next driving row. Returns the row that a semi, anti or left join yields for
-   * the current one.
+   * the driving row that has ended.
    */
   #endRow(batch: Batch): Batch | undefined {
     const { join, rightTypes } = this.#options;
@@ -180,7 +182,7 @@ export class LookupJoin implements Operator {
   }
 
   /**
-   * Returns the lookup key for a driving row; undefined if a part of it is NULL, because NULL
+   * Returns the lookup key for a driving row; undefined if the key contains NULL, because NULL
    * equals nothing.
    */
   #keyAt(row: number): Row | undefined {
@@ -194,9 +196,7 @@ export class LookupJoin implements Operator {
     return key;
   }
 
-  /**
-   * Returns all columns of the pairs made up of the current driving row and the rows found for it.
-   */
+  /** Returns all columns of the pairs of the current driving row and the rows found for it. */
   #pairs(batch: Batch, found: Batch): Batch {
     const { context, foundSide, residual } = this.#options;
     const partners = this.#comparators.length === 0 ? found : this.#withKeys(found);
@@ -209,7 +209,7 @@ export class LookupJoin implements Operator {
     return keepRows(pairs, selectRows(residual(pairs, context), rowCount));
   }
 
-  /** Selects the found rows whose join keys equal those of the current driving row. */
+  /** Selects the found rows whose join keys equal the join keys of the current driving row. */
   #withKeys(found: Batch): Batch {
     const { context, foundSide, leftKeys, rightKeys } = this.#options;
     const keys = (foundSide === "right" ? rightKeys : leftKeys).map((key) => key(found, context));
@@ -245,7 +245,7 @@ function rowsFrom({ columns, rowCount }: Batch, row: number): Batch {
   };
 }
 
-/** Yields a batch, followed by the rest of an operator that it does not own. */
+/** Yields a batch, followed by the remaining batches of an operator that it does not own. */
 class RemainingRows implements Operator {
   #first: Batch | undefined;
   readonly #rest: Operator;

@@ -1,5 +1,5 @@
 /**
- * Reads one side of a join by the keys of the other side if these turn out to be few.
+ * Reads one side of a join by the keys of the other side if there turn out to be few keys.
  *
  *     the join reads the other side first         its keys are noted as they pass
  *     the join reads the keyed side first         rows of the other side are taken ahead, and held
@@ -35,7 +35,7 @@ export interface RuntimeFilterKeysOptions {
   readonly keys: readonly Evaluator[];
   readonly parts: readonly LookupPart[];
   readonly partTypes: readonly DataType[];
-  /** Returns whether there are few enough keys for lookups. */
+  /** Returns whether the given number of keys is small enough for lookups. */
   readonly areFew: (keyCount: number) => boolean;
 }
 
@@ -45,7 +45,7 @@ interface CollectedKeys {
   readonly grouping: Grouping;
 }
 
-/** The maximum number of rows that are examined, however few distinct keys they have. */
+/** The maximum number of rows whose keys are collected, however few distinct keys they have. */
 const NOTED_ROWS_MAX = 8192;
 
 /** Passes rows on, and collects the keys by which the other side is read. */
@@ -56,13 +56,13 @@ export class RuntimeFilterKeys implements Operator {
   readonly #variable: readonly number[];
   readonly #memory: MemoryBudget;
   readonly #keyMemory: MemoryBudget;
-  /** The distinct keys so far; undefined once there are too many of them. */
+  /** The distinct keys so far; undefined once there are too many keys. */
   #known: CollectedKeys | undefined;
   #rowCount = 0;
   #isEnded = false;
   /**
    * The rows that were read ahead. The last batch is kept separately, because it stays valid until
-   * the next read.
+   * the next batch is read.
    */
   #ahead: BuildColumns | undefined;
   #last: Batch | undefined;
@@ -101,7 +101,8 @@ export class RuntimeFilterKeys implements Operator {
     const last = this.#last;
     this.#last = undefined;
     if (last !== undefined) return last;
-    // If reading ahead has failed, the error is raised here, where the join reads this side.
+    // If reading ahead has failed, the error is raised here, where the join reads the rows that
+    // failed.
     if (this.#fault !== undefined) throw this.#fault;
     return this.#isEnded ? undefined : this.#take();
   }
@@ -179,7 +180,7 @@ export class RuntimeFilterKeys implements Operator {
 
   /**
    * Computes the keys of a batch. Returns undefined if a key cannot be computed. If the join needs
-   * that key, the join itself raises the error.
+   * the key, the join itself raises the error.
    */
   #vectorsOf(batch: Batch): Vector[] | undefined {
     const { keys, context } = this.#options;
@@ -202,7 +203,7 @@ export class RuntimeFilterKeys implements Operator {
 
 export interface RuntimeFilteredSideOptions {
   readonly noted: RuntimeFilterKeys;
-  /** Whether the join reads the keyed side before the other one. */
+  /** Whether the join reads the keyed side before the other side. */
   readonly isFirst: boolean;
   readonly scan: () => Operator;
   /** Reads the keyed side by keys. Returns undefined if a scan is faster. */

@@ -1,8 +1,8 @@
 /**
- * Evaluates LIKE on undecoded text. The literal pieces of the pattern are searched for as UTF-8
- * bytes, which is correct because no character begins inside another. The first piece whose
- * position is not fixed is searched for in all rows at once, so that rows that do not contain it
- * cost almost nothing.
+ * Evaluates LIKE on undecoded text. The literal parts of the pattern are searched for as UTF-8
+ * bytes, which is correct because no character begins inside another. The first literal part
+ * without a fixed position is searched for in all rows at once, so that rows that do not contain
+ * it cost almost nothing.
  */
 import type { Vector } from "../../../types/mod.ts";
 import { plainPieces } from "../../functions/regex/like.ts";
@@ -48,7 +48,9 @@ function matchRows(
   const suffix = rest.pop();
   const middle = rest.filter((piece) => piece.length > 0);
   const [first] = middle;
-  /** The next occurrence of the first piece, in the current row or a later one. */
+  /**
+   * The next occurrence of the pattern's first literal part, in the current row or a later row.
+   */
   let next = first === undefined ? -1 : all.indexOf(first, offsets[0] ?? 0);
   for (let row = 0; row < length; row += 1) {
     const start = offsets[row] ?? 0;
@@ -69,7 +71,8 @@ interface LikeRow {
   readonly prefix: Buffer;
   readonly middle: readonly Buffer[];
   /**
-   * The piece after the last `%`; undefined for a pattern without `%`, which has only a prefix.
+   * The literal part after the last `%`; undefined for a pattern without `%`, which has only a
+   * prefix.
    */
   readonly suffix: Buffer | undefined;
 }
@@ -92,7 +95,10 @@ function isAt(all: Buffer, start: number, piece: Buffer): boolean {
   return true;
 }
 
-/** Returns the first position of a piece that ends at or before `to`; -1 if there is none. */
+/**
+ * Returns the first position at which a literal part occurs and ends at or before `to`; -1 if
+ * there is none.
+ */
 function indexWithin(
   all: Buffer,
   piece: Buffer,

@@ -51,7 +51,7 @@ export function combineTruth(kind: "and" | "or", left: Vector, right: Vector): V
 
 /**
  * Computes AND or OR for rows that may be unknown. A deciding value alone determines the result.
- * If there is none, an unknown operand makes the result unknown.
+ * Without a deciding value, an unknown operand makes the result unknown.
  */
 function combineUnknown(
   left: Truths,
@@ -106,7 +106,7 @@ export function truthTest(
 }
 
 /**
- * The results of comparing the values of a dictionary. The batches of a row group share a
+ * The cached results of comparing the values of a dictionary. The batches of a row group share a
  * dictionary.
  */
 export interface DictionaryMemo {

@@ -1,5 +1,6 @@
 /**
- * Converts the values of a key column to doubles, so that equal values have equal doubles.
+ * Converts the values of a key column to doubles, their codes, so that equal values have equal
+ * codes.
  *
  * The code of an integer is the integer itself. All other values, mainly strings, are interned in
  * order of first appearance. A dictionary value is interned only once. Values of an integer column
@@ -54,7 +55,10 @@ export class ColumnCodes {
     return Number.isInteger(code) ? code : (this.#interned[-code - 0.5] ?? null);
   }
 
-  /** Converts codes back to values. Only columns of integers and strings are supported. */
+  /**
+   * Converts codes back to the values that they represent. Only columns of integers and strings
+   * are supported.
+   */
   vectorOf(codes: Float64Array): Vector {
     if (this.texts !== undefined) return this.texts.vectorOf(codes);
     assert(this.#isWhole, "column codes: column holds neither text nor integers");
@@ -120,7 +124,7 @@ export class ColumnCodes {
   ): void {
     const { codes, nulls } = vector;
     // A dictionary value that occurs in no row must not be interned, so -Infinity marks values
-    // without a code. Codes of integers are never below -1.
+    // without a code. The codes of integers are never below -1.
     const known = new Float64Array(vector.values.length).fill(Number.NEGATIVE_INFINITY);
     for (let row = 0; row < into.length; row += 1) {
       if (nulls?.[row] === 1) {

@@ -11,13 +11,13 @@
  */
 import type { Vector } from "../../../types/mod.ts";
 
-/** The maximum number of positions. A batch that needs more is grouped by hashing. */
+/** The maximum number of positions. A batch that needs more positions is grouped by hashing. */
 const SPAN_MAX = 65_536;
 
 export interface DensePositions {
   /**
-   * The position of each row's key, which is less than `span`. The array may be the vector's own
-   * array of codes.
+   * The position of each row's key, which is less than `span`. The array may be the array of codes
+   * that belongs to the vector.
    */
   readonly at: Uint8Array | Uint16Array;
   readonly span: number;
@@ -30,8 +30,8 @@ export interface KeyVector {
 }
 
 /**
- * Returns the positions of the rows' keys; undefined if there would be at least as many positions
- * as rows.
+ * Returns the positions of the rows' keys; undefined if there would be no fewer positions than
+ * rows.
  */
 export function densePositionsOf(
   keys: readonly KeyVector[],
@@ -68,7 +68,7 @@ function positionsOf(vector: Vector, limits: Limits): DensePositions | undefined
   }
   if (vector.kind === "bool") return withNulls({ at: vector.values, span: 2 }, vector.nulls);
   if (!isWhole || (vector.kind !== "i32" && vector.kind !== "f64")) return undefined;
-  // The value stored for a NULL is unspecified, and might extend the range of integers.
+  // The value stored in place of a NULL is unspecified, and might extend the range of integers.
   if (vector.nulls !== undefined) return undefined;
   const { max, min } = rangeOf(vector.values, rowCount);
   if (max - min >= spanMax) return undefined;
@@ -181,7 +181,7 @@ export function firstRowsOf({ at, span }: DensePositions, counts: Uint32Array): 
   return rows;
 }
 
-/** Writes into `into`, for each row, the table entry at the row's position. */
+/** Stores in `into`, for each row, the table entry at the row's position. */
 export function lookUp({ at }: DensePositions, table: Uint32Array, into: Uint32Array): void {
   if (at instanceof Uint8Array) lookUpBytes(at, table, into);
   else lookUpShorts(at, table, into);

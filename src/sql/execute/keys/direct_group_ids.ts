@@ -45,7 +45,7 @@ export class DirectGroupIds {
     return isInt32 ? assignInt32(values, options) : assignFloat64(values, options);
   }
 
-  /** Records the ids of values whose ids were assigned elsewhere. */
+  /** Records values whose group ids were assigned elsewhere. */
   learn(values: Int32Array | Float64Array, ids: Uint32Array): void {
     for (let i = 0; i < values.length; i += 1) {
       this.#table[(values[i] ?? 0) - this.#base] = (ids[i] ?? 0) + 1;
@@ -53,8 +53,8 @@ export class DirectGroupIds {
   }
 
   /**
-   * Extends the table so that it has a slot for each of the given values. Returns false if they
-   * are too far apart.
+   * Extends the table so that it has a slot for each of the given values. Returns false if the
+   * values are too far apart.
    */
   #cover(values: Int32Array | Float64Array, rowCount: number): boolean {
     this.#rowCount += rowCount;

@@ -37,16 +37,19 @@ import { KeyHashTable } from "./key_hash_table.ts";
  */
 const GROUP_BYTES = 64;
 
-/** The minimum number of rows for which dense positions are tried. Smaller batches are hashed. */
+/**
+ * The minimum number of rows for which dense positions are tried. A batch with fewer rows is
+ * hashed.
+ */
 const TABLE_ROWS_MIN = 64;
 
 /**
- * The maximum number of groups, as a share of the rows, for which counting the rows of each group
- * pays off.
+ * The maximum number of groups, as a share of the number of rows, for which counting the rows of
+ * each group pays off.
  */
 const COUNTED_GROUPS_SHARE = 0.25;
 
-/** The groups of a batch. Their rows are counted on demand. */
+/** The groups of the rows in a batch. The rows of each group are counted on demand. */
 class CountedGroups implements BatchGroups {
   readonly ids: Uint32Array;
   readonly groupCount: number;
@@ -89,10 +92,10 @@ export class Grouping {
   /** The table that assigns ids by value; used if the key is a single integer column. */
   readonly #direct: DirectGroupIds | undefined;
   readonly #types: readonly DataType[];
-  /** The key values of each group, for columns whose values are not stored in the index. */
+  /** The key values of each group, for key columns whose values are not stored in the index. */
   readonly #keys: (Value[] | undefined)[];
   readonly #keepsKeys: boolean;
-  /** A buffer that each call reuses. */
+  /** A buffer for group ids that each call reuses. */
   #ids = new Uint32Array(0);
 
   constructor(
@@ -132,8 +135,8 @@ export class Grouping {
   }
 
   /**
-   * Returns the group id of each row and, if it is cheap to compute, the number of rows in each
-   * group.
+   * Returns the group id of each row. Also returns the number of rows in each group if it is cheap
+   * to compute.
    */
   groupsOf(vectors: readonly Vector[], rowCount: number): BatchGroups {
     if (rowCount < TABLE_ROWS_MIN) return this.#hashed(vectors, rowCount);
@@ -149,7 +152,7 @@ export class Grouping {
     return this.#index.find(vectors, rowCount);
   }
 
-  /** Returns the rows that are the first of their group across all calls so far. */
+  /** Returns the rows that are the first row of their group across all calls so far. */
   newRowsOf(vectors: readonly Vector[], rowCount: number): Selection {
     let knownCount = this.groupCount;
     const ids = this.groupIdsOf(vectors, rowCount);
@@ -193,9 +196,9 @@ export class Grouping {
   }
 
   /**
-   * Enters the keys of rows into the index. Returns whether the index assigns the expected ids. It
-   * may already contain some of the keys, because they occurred in a batch that was hashed
-   * directly. In that case, their ids are copied to the table.
+   * Adds the keys of rows to the index. Returns whether the index assigns the expected ids. The
+   * index may already contain some of the keys, because they occurred in a batch that was hashed
+   * directly. In that case, the ids of these keys are copied to the table.
    */
   #isNew(vectors: readonly Vector[], rows: Uint32Array, ids: Uint32Array): boolean {
     const selection = { rows, count: rows.length };
@@ -250,7 +253,7 @@ export class Grouping {
     return this.#ids.length === rowCount ? this.#ids : this.#ids.subarray(0, rowCount);
   }
 
-  /** Returns the group id of each row from the index, to which new keys are added. */
+  /** Returns the group id of each row from the index. New keys are added to the index. */
   #hash(vectors: readonly Vector[], rowCount: number): Uint32Array {
     const known = this.#index.count;
     const bytesBefore = this.#index.bytes;
@@ -264,7 +267,8 @@ export class Grouping {
   }
 
   /**
-   * Stores the values of the keys from id `next` onwards. Returns how many bytes the values take.
+   * Stores the values of the keys whose ids are `next` or higher. Returns the number of bytes that
+   * the values take up.
    */
   #keep(vectors: readonly Vector[], ids: Int32Array, next: number): number {
     let known = next;
