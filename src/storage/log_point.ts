@@ -1,7 +1,7 @@
 /**
  * Truncates a copy of the log at a seq, so that a server started on the copy recovers the state at
  * that seq. All commits that end above the seq are removed. This includes a commit that began at
- * or below it, because a commit is atomic.
+ * or below the seq, because a commit is atomic.
  */
 import type { Disk } from "../base/disk.ts";
 import type { CorruptionError } from "../base/errors.ts";
@@ -13,11 +13,11 @@ import { logFileNumbers, readLog } from "./local_wal/reader.ts";
 export interface LogPoint {
   readonly fileNumber: number;
   readonly offset: number;
-  /** The last seq of that commit; 0 if there is no such commit. */
+  /** The last seq of the last commit to be kept; 0 if there is no such commit. */
   readonly lastSeq: number;
   /** The highest seq in the part of the log that could be read. */
   readonly endSeq: number;
-  /** Whether that part ends at a commit boundary. */
+  /** Whether the readable part of the log ends at a commit boundary. */
   readonly isWhole: boolean;
   /** The damage at which reading stopped; undefined if there was none. */
   readonly damage: CorruptionError | undefined;

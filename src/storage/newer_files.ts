@@ -57,7 +57,8 @@ function refuseNewer(
   try {
     format = formatOf(path);
   } catch (error) {
-    // Safe: code that needs the file will run into the same error and report it.
+    // Ignoring the error is safe: code that needs the file will run into the same error and report
+    // it.
     if (error instanceof DiskError || error instanceof CorruptionError) return;
     throw error;
   }

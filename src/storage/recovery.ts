@@ -111,7 +111,7 @@ function isUndone({ frames }: LoggedCommit, undoneSeqs: ReadonlySet<number>): bo
   return undoneSeqs.size > 0 && frames.some(({ catalogSeq }) => undoneSeqs.has(catalogSeq));
 }
 
-/** Returns the manifest's entries restricted to tables that have a definition. */
+/** Returns the manifest's entries for tables that have a definition. */
 function stateOf(definitions: readonly TableDefinition[], listed: ManifestState): ManifestState {
   const known = new Set(definitions.map(({ tableId }) => tableId));
   return {

@@ -10,8 +10,8 @@ import { OPERATION_CODES, ROW_HAS_PREV, ROW_HAS_SEQ } from "./format.ts";
 import { writeValueAt } from "./value_codec.ts";
 
 /**
- * Writes the head of a write. Returns the offset of its row count, a u32 that the caller fills in
- * later.
+ * Encodes the head of a write. Returns the offset of the write's row count, a u32 that the caller
+ * fills in later.
  */
 export function writeHead(
   into: ByteWriter,
@@ -60,7 +60,7 @@ export interface RowHead {
 }
 
 /**
- * Writes a row. If it has a seq, that occupies the eight bytes after the first byte.
+ * Encodes a row. If the row's seq is written, it occupies the eight bytes after the first byte.
  *
  * @throws {DatabaseError} ROW_TOO_LARGE
  */

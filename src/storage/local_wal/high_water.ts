@@ -11,7 +11,7 @@
  *
  *     two slots, written in turn   OFFSET SIZE
  *                                     0     8   u53 number
- *                                     8     4   u32 count of writes, the larger one is newer
+ *                                     8     4   u32 count of writes: the larger count is newer
  *                                    12     4   u32 CRC of bytes 0..12
  */
 import { ByteReader } from "../../base/byte_reader.ts";
@@ -45,7 +45,7 @@ export class HighWaterFile {
     slot.u32(crc32(slot.view()));
     this.#file.write(slot.view(), (writeCount % 2) * SLOT_BYTES);
     // A failed write may have torn its slot. In that case this line is not reached, so the next
-    // write uses the same slot again and leaves the intact one untouched.
+    // write uses the same slot again and leaves the intact slot untouched.
     this.#writeCount = writeCount;
   }
 
@@ -84,8 +84,8 @@ export function checkNumberFile(disk: Disk, path: string): NumberFileCheck {
     if (!(error instanceof CorruptionError)) throw error;
     return { value: 0, damage: [error] };
   }
-  // The file is created before the first number is known, and a power failure may lose content
-  // that has not been synced.
+  // An empty file is not damaged: it is created before the first number is known, and a power
+  // failure may lose content that has not been synced.
   if (bytes.length === 0) return { value: 0, damage: [] };
   const whole = new Uint8Array(FILE_BYTES);
   whole.set(bytes.subarray(0, FILE_BYTES));

@@ -1,6 +1,6 @@
 /**
- * Decodes the writes in a frame's body row by row, either into lists, for tools that show a log,
- * or directly into the rows' destination. See `format.ts` for the format.
+ * Decodes the writes in the body of a log frame row by row, either into lists, for tools that show
+ * a log, or directly into the rows' destination. See `format.ts` for the format.
  */
 import { ByteReader } from "../../base/byte_reader.ts";
 import { readValue, skipValue, type Value } from "../../types/mod.ts";
@@ -42,7 +42,7 @@ export interface LoggedWrite extends LoggedColumns {
 
 /** Receives the rows of one write. */
 export interface RowTaker {
-  /** Rows up to this seq are skipped, which costs much less than decoding them. */
+  /** The seq up to which rows are skipped. Skipping a row costs much less than decoding it. */
   readonly skipsUpTo: number;
   /** Reads one value per column of a row, starting at the current position of `from`. */
   takeRow(from: ByteReader, seq: number, prev: number): void;
@@ -55,7 +55,7 @@ export class WriteReader {
   /**
    * Reads all writes of a frame.
    *
-   * @param takerOf Returns the receiver of a write's rows; undefined if they are all to be
+   * @param takerOf Returns the receiver of a write's rows; undefined if all of them are to be
    *   skipped.
    * @throws {CorruptionError}
    */

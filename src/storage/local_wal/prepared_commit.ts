@@ -1,9 +1,10 @@
 /**
- * Encodes the frames of a large commit before its position in the log and its seqs are known.
+ * Encodes the log frames of a large commit before the commit's position in the log and its seqs
+ * are known.
  *
  * - Each part is a complete frame in separate memory; `seal` fills in its header.
- * - A row is identified by its index within the commit. If a row's seq does not follow the
- *   previous row's, space is reserved for it, which `seal` fills in as well.
+ * - A row is identified by its index within the commit. If a row's seq does not follow the seq of
+ *   the previous row, space is reserved for it, which `seal` fills in as well.
  */
 import { assert, defined } from "../../base/assert.ts";
 import { ByteWriter } from "../../base/byte_writer.ts";
@@ -16,8 +17,8 @@ import { writeColumns } from "./frame_columns.ts";
 import { type RowHead, requireCommitFits, writeHead, writeRow, writeRowAt } from "./frame_rows.ts";
 
 /**
- * A commit is split into frames of about this size. A full part is slightly larger. A smaller
- * frame would take just as long to sync.
+ * The approximate size in bytes of the frames into which a commit is split. A full frame is
+ * slightly larger. A smaller frame would take just as long to sync.
  */
 export const PART_BYTES_MAX: number = 4 * 1024 * 1024;
 
@@ -25,8 +26,8 @@ const PART_BYTES_AT_START = 64 * 1024;
 
 export interface PreparedOptions {
   /**
-   * The size in bytes at which a part is full. The row that crosses this limit is still added to
-   * it.
+   * The size in bytes at which a part of the commit is full. The row that crosses this limit is
+   * still added to the part.
    */
   readonly partBytes: number;
   readonly rowBytesMax: number;
@@ -42,8 +43,8 @@ interface FramePart {
   readonly first: number;
   last: number;
   /**
-   * The rows whose seqs have to be written, because they do not follow the previous row's. `at` is
-   * the offset where each seq belongs.
+   * The rows whose seqs have to be written, because they do not follow the seq of the previous
+   * row. `at` is the offset where each seq belongs.
    */
   readonly jumps: { readonly index: number; readonly at: number }[];
 }
@@ -74,8 +75,8 @@ export class PreparedFrames implements PreparedCommit {
   }
 
   beginWrite(write: TableWrite, columns: readonly StoredColumn[]): void {
-    // Slices of one write stay one write, which lets recovery decide from the frame's head whether
-    // it needs the frame at all.
+    // Consecutive slices of a write are encoded as one write, which lets recovery decide from the
+    // frame's head whether it needs the frame at all.
     if (this.#columns === columns && isAlike(this.#write, write)) return;
     this.#endWrite();
     this.#write = write;
@@ -122,8 +123,8 @@ export class PreparedFrames implements PreparedCommit {
   }
 
   /**
-   * Returns the part that the next row belongs to. A new part begins with the head of the current
-   * write.
+   * Returns the part of the commit to which the next row belongs. A new part begins with the head
+   * of the current write.
    */
   #partAt(index: number): FramePart {
     const part = this.#part ?? this.#beginPart(index);
@@ -160,17 +161,17 @@ export class PreparedFrames implements PreparedCommit {
     this.#part = undefined;
   }
 
-  /** Returns the length that a part will have once it is sealed. */
+  /** Returns the length that a part of the commit will have once it is sealed. */
   sealedLength(part: number): number {
     return Math.ceil(this.#at(part).bytes.length / 8) * 8;
   }
 
-  /** Returns the highest seq in a part. */
+  /** Returns the highest seq in a part of the commit. */
   lastSeqOf(part: number, firstSeq: number): number {
     return firstSeq + this.#options.offsetOf(this.#at(part).last);
   }
 
-  /** Fills in the missing fields of a part and returns its bytes. */
+  /** Fills in the missing fields of a part of the commit, and returns the part's bytes. */
   seal(part: number, head: PreparedHead, firstSeq: number): Uint8Array {
     const { bytes, first, jumps } = this.#at(part);
     const { offsetOf } = this.#options;
@@ -198,7 +199,7 @@ export class PreparedFrames implements PreparedCommit {
     return part;
   }
 
-  /** Fills in the row count of the write that ends in this part. */
+  /** Fills in the row count of the write that ends in the current part. */
   #endWrite(): void {
     if (this.#rowCountOffset !== 0) {
       this.#part?.bytes.setU32(this.#rowCountOffset, this.#rowCount);

@@ -23,7 +23,7 @@ import {
   type WalHeader,
 } from "./format.ts";
 
-/** A commit in the log: a single frame, or the frames of its parts. */
+/** A commit in the log: a single frame or, for a large commit, the frames of its parts. */
 export interface LoggedCommit {
   readonly frames: readonly Frame[];
   readonly lastSeq: number;
@@ -33,7 +33,8 @@ export interface LoggedCommit {
 export interface WalEnd {
   readonly files: readonly { readonly number: number; readonly bytes: number }[];
   /**
-   * Log files before `firstFile`. They had been released, but their names came back in a crash.
+   * Log files before `firstFile`. They had been released, but a crash undid the removal of their
+   * names.
    */
   readonly outdated: readonly string[];
   /** Recycled files that still have their old names. Their contents are ignored. */
@@ -43,7 +44,9 @@ export interface WalEnd {
   readonly frameNumber: number;
   /** The highest seq in the log; 0 if the log is empty. */
   readonly lastSeq: number;
-  /** The end of the bytes, starting at `offset`, that belong to a torn group and must be wiped. */
+  /**
+   * The end of the bytes that belong to a torn group and must be wiped. They start at `offset`.
+   */
   readonly wipeUpTo: number;
 }
 
@@ -53,11 +56,11 @@ export interface WalReadOptions {
   readonly log: Log;
   /** The number in the high-water file. */
   readonly highWaterSeq: number;
-  /** The first file of the log. Earlier files are ignored even if they are intact. */
+  /** The number of the log's first file. Earlier files are ignored even if they are intact. */
   readonly firstFile: number;
 }
 
-/** Where the valid frames of a log file end. */
+/** The position at which the valid frames of a log file end. */
 interface FileEnd {
   readonly path: string;
   /** The number of the file; 0 before the first file. */
@@ -72,7 +75,8 @@ export interface LogReading {
   /** The log files up to the end of the log, in order. */
   readonly files: WalEnd["files"];
   /**
-   * Log files before `firstFile`. They had been released, but their names came back in a crash.
+   * Log files before `firstFile`. They had been released, but a crash undid the removal of their
+   * names.
    */
   readonly outdated: WalEnd["outdated"];
   readonly staleNames: WalEnd["staleNames"];
@@ -89,7 +93,7 @@ export interface LogReading {
  * Calls `visit` with each commit, in seq order. The frames share the memory of their file and keep
  * it alive.
  *
- * @throws {CorruptionError} If something that was durable is damaged or missing.
+ * @throws {CorruptionError} If durable bytes of the log are damaged or missing.
  */
 export function readWal(options: WalReadOptions, visit: (commit: LoggedCommit) => void): WalEnd {
   const { log } = options;
@@ -123,7 +127,8 @@ export function readLog(
       const bytes = readable(path, () => disk.readFile(path));
       const header = decodeWalHeader(bytes, path);
       if (header.fileNumber !== number) {
-        // The file is recycled, but its new name was lost, so it still has its old one.
+        // This file was recycled, but a crash lost its new name, so the file still has its old
+        // name.
         staleNames.push({ path, now: header.fileNumber });
         continue;
       }
@@ -195,7 +200,8 @@ class CommitAssembler {
     this.lastSeq = Math.max(this.lastSeq, frame.lastSeq);
     switch (frame.kind) {
       case "commit":
-        // Drops open parts: without a part-end frame, their commit was rolled back or never ended.
+        // Drops the parts collected so far: without a part-end frame, their commit was rolled back
+        // or never ended.
         this.#parts = undefined;
         this.#visit({ frames: [frame], lastSeq: frame.lastSeq });
         return;
@@ -206,7 +212,8 @@ class CommitAssembler {
         this.#parts?.push(frame);
         return;
       case "partEnd":
-        // Without open parts, the commit began in a file released because no table needed it.
+        // If no earlier part was collected, the commit began in a file that was released because
+        // no table needed it.
         if (this.#parts !== undefined) {
           this.#visit({ frames: [...this.#parts, frame], lastSeq: frame.lastSeq });
         }

@@ -55,15 +55,18 @@ export interface LocalWalOptions extends WalFilesOptions {
 /** The step at which writing a group failed: syncing it, switching to its file, or writing it. */
 type GroupStep = "sync" | "roll" | "write";
 
-/** After this long without writes, the log is idle: no commit is waiting for the disk. */
+/**
+ * The time without writes after which the log is idle, in milliseconds. No commit of an idle log
+ * is waiting for the disk.
+ */
 const REST_MS = 100;
 
 /** The number of groups by which the high-water file may lag behind under load. */
 const GROUPS_PER_NOTE = 16;
 
 /**
- * A group of at least this size gains more from being written early than from waiting for further
- * commits.
+ * The size in bytes from which a group of commits gains more from being written early than from
+ * waiting for further commits.
  */
 const EARLY_BYTES_MIN = 32_768;
 
@@ -93,7 +96,8 @@ export class LocalWal implements CommitLog {
   #isFatal = false;
   #isClosed = false;
   /**
-   * Whether no group may be started, because a caller writes the next groups itself within a tick.
+   * Whether the log must not start writing a group, because a caller writes the next groups itself
+   * within a tick.
    */
   #isPaused = false;
   #idleWaiters: (() => void)[] = [];
@@ -279,7 +283,7 @@ export class LocalWal implements CommitLog {
 
   release(belowFileNumber: number): void {
     this.#files.release(belowFileNumber);
-    // A released file may take the place of the one still being created.
+    // A released file may serve as the next file, which is still being created.
     if (this.#awaitsFile) this.#schedule();
   }
 
@@ -295,8 +299,8 @@ export class LocalWal implements CommitLog {
   #wipeTorn({ offset, wipeUpTo }: WalEnd): void {
     const { current } = this.#files;
     if (wipeUpTo > offset) current.write(new Uint8Array(wipeUpTo - offset), offset);
-    // When recovery read these bytes and the file's name, they may have been only in the system's
-    // cache, so both are synced.
+    // Recovery may have read these bytes and the file's name from the system's cache only, so both
+    // are synced.
     current.syncNow();
     this.#options.disk.syncDirectory(this.#options.paths.wal);
   }
@@ -349,7 +353,7 @@ export class LocalWal implements CommitLog {
   }
 
   /**
-   * Whether later commits must wait because the next file is being created. Creating another one
+   * Whether later commits must wait because the next file is being created. Creating another file
    * here would block this tick until the disk has written all of it.
    */
   #waitsForFile(): boolean {
@@ -366,7 +370,7 @@ export class LocalWal implements CommitLog {
     this.#writeNext();
   }
 
-  /** Writes the next group within this tick if that calls no event handlers. */
+  /** Writes the next group within this tick if writing it calls no event handlers. */
   #writeAtOnce({ fileNumber }: FrameGroup): void {
     if (this.#options.isRelaxed || this.#isPaused) return;
     // Entering another file calls event handlers, which must run in a separate tick.
@@ -375,8 +379,8 @@ export class LocalWal implements CommitLog {
   }
 
   /**
-   * Opens a group's file if necessary. If that fails, calls {@linkcode #failGroup} and returns
-   * false.
+   * Opens the log file of a group if necessary. If that fails, calls {@linkcode #failGroup} and
+   * returns false.
    */
   #reachFile(group: FrameGroup): boolean {
     const isRolling = group.fileNumber !== this.#files.currentNumber;
@@ -419,7 +423,10 @@ export class LocalWal implements CommitLog {
     this.#prepareFile();
   }
 
-  /** Writes a group. If that fails, calls {@linkcode #failGroup} and returns false. */
+  /**
+   * Writes a group without syncing it. If the write fails, calls {@linkcode #failGroup} and
+   * returns false.
+   */
   #writeRelaxed(group: TakenGroup): boolean {
     try {
       this.#files.current.write(group.bytes, group.offset);
@@ -445,7 +452,7 @@ export class LocalWal implements CommitLog {
   }
 
   /**
-   * Creates the next file once the current one is half full or, if the log is idle, a quarter
+   * Creates the next file once the current file is half full or, if the log is idle, a quarter
    * full.
    */
   #prepareFile(): void {
@@ -477,7 +484,7 @@ export class LocalWal implements CommitLog {
   #roll(fileNumber: number): void {
     this.#files.roll({ fileNumber, baseSeq: this.#writtenSeq });
     // Even if the group is rolled back, later commits are written to this file, since the previous
-    // one is full.
+    // file is full.
     this.#written = { fileNumber, offset: WAL_HEADER_BYTES, frameNumber: 0 };
     this.#noteCurrentFile(0);
   }
@@ -504,7 +511,7 @@ export class LocalWal implements CommitLog {
     if (this.#isFatal) return;
     if (fileNumber === this.#files.currentNumber) this.#encoder.durableFrames = nextFrame;
     this.#synced.note(lastSeq);
-    // Lets the disk write the waiting group while the writers of this one are answered.
+    // Lets the disk write the waiting group while the writers of the durable group are answered.
     const { nextGroup } = this.#encoder;
     if (nextGroup !== undefined) this.#writeAtOnce(nextGroup);
     this.#noteSettled(lastSeq);
@@ -529,7 +536,7 @@ export class LocalWal implements CommitLog {
       this.#options.highWater.write(seq);
     } catch (error) {
       if (!(error instanceof DiskError)) throw error;
-      // Safe: the high-water file is allowed to lag behind the log.
+      // Ignoring the error is safe: the high-water file is allowed to lag behind the log.
       this.#options.log.warn("cannot write the high-water file", { code: error.code });
     }
   }
@@ -544,7 +551,7 @@ export class LocalWal implements CommitLog {
       return;
     }
     try {
-      // The group's written bytes must never be mistaken for a commit.
+      // The bytes of the failed group must never be mistaken for a commit.
       if (step === "write") {
         this.#files.current.write(new Uint8Array(group.end - group.start), group.offset);
         this.#files.current.syncNow();
@@ -559,7 +566,7 @@ export class LocalWal implements CommitLog {
 
   /**
    * Whether an error means that the step had no effect. After any other error, it is unknown
-   * whether it had one.
+   * whether the step had an effect.
    */
   #isRefused(step: GroupStep, { code }: DiskError): boolean {
     if (step === "sync") return false;
@@ -585,7 +592,7 @@ export class LocalWal implements CommitLog {
 }
 
 /**
- * Tracks the highest seq on disk, and the callers waiting for a higher one.
+ * Tracks the highest seq on disk, and the callers that wait for a higher seq.
  *
  * Invariant: no caller waits for a seq that is already on disk, or after the log has failed.
  */

@@ -30,7 +30,7 @@ export function formOf(type: DataType): number {
   return type.kind === "json" && type.binary ? 1 : 0;
 }
 
-/** Converts a value from the stored form `formThen` to that of the type `now`. */
+/** Converts a value from the stored form `formThen` to the stored form of the type `now`. */
 export function converted(value: Value, formThen: number, now: DataType): Value {
   if (value === null) return value;
   const formNow = formOf(now);
@@ -50,8 +50,8 @@ function canonicalOf(text: string): string {
   try {
     return canonicalJson(text);
   } catch (error) {
-    // Safe: ALTER TABLE has checked every live row. Only older versions can fail, and they keep
-    // their values.
+    // Keeping the text is safe: ALTER TABLE has checked every live row. Only older versions can
+    // fail to convert, and they keep their values.
     if (error instanceof DatabaseError) return text;
     throw error;
   }
@@ -65,7 +65,8 @@ export function convertVector(vector: Vector, from: DataType, to: DataType): Vec
   const formThen = formOf(from);
   const isKept = formThen === formOf(to) && (to.kind !== "numeric" || from.kind === "numeric");
   if (isKept) {
-    // The values are the same, but may need a wider representation.
+    // Widening an integer does not change its value, but the column may need a wider
+    // representation.
     if (vector.kind !== "i32" || physicalKind(to) !== "f64") return vector;
     const { length, nulls } = vector;
     return { kind: "f64", length, values: Float64Array.from(vector.values), nulls };
@@ -77,7 +78,7 @@ export function convertVector(vector: Vector, from: DataType, to: DataType): Vec
   return vectorFromValues(to, values);
 }
 
-/** Converts a memtable's column to its definition after ALTER TABLE. */
+/** Converts a memtable's column to match its definition after ALTER TABLE. */
 export function convertMemColumn(column: MemColumn, definition: StoredColumn): MemColumn {
   const { columnId, type } = definition;
   if (sameType(column.type, type)) return column;

@@ -20,20 +20,21 @@ import { newGrowth } from "./mem_column.ts";
 const PLACES_MIN = 8;
 
 /**
- * The maximum number of keys in a single table. If there are more, they are divided among several
- * parts. A growing table copies all of its keys at once, which would take too long for a tick.
+ * The maximum number of keys in a single hash table. More keys are divided among several tables,
+ * because a growing table copies all of its keys at once, which would take too long for a tick.
  */
 const UNDIVIDED_KEYS_MAX = 16_384;
 
 /**
- * The number of parts. Parts of equal size would all grow at the same time. Each part therefore
- * gets 1.1 % more keys than the previous one, and the last part twice as many as the first. While
- * the number of keys doubles, each part grows once, one after another.
+ * The number of hash tables among which many keys are divided. Tables of equal size would all grow
+ * at the same time. Each table therefore gets 1.1 % more keys than the previous one, and the last
+ * table twice as many as the first. While the number of keys doubles, each table grows once, one
+ * after another.
  */
 const PARTS = 64;
 const SHARES = 1024;
 
-/** For each share of the hash values, the part that it belongs to. */
+/** For each share of the hash values, the index of the hash table to which it belongs. */
 const PART_OF_SHARE: Uint8Array = Uint8Array.from({ length: SHARES }, (_, share) =>
   Math.floor(PARTS * Math.log2(1 + share / SHARES)),
 );
@@ -53,7 +54,10 @@ const halves = new Int32Array(double.buffer);
 
 export class KeyRows {
   readonly #ascending = new AscendingKeys();
-  /** Created on first use, like the map, since an owner may have only a few rows. */
+  /**
+   * The hash tables of numeric keys. Like the map, they are created on first use, since an owner
+   * may have only a few rows.
+   */
   #table: KeyTables | undefined;
   #others: Map<Key, number> | undefined;
 
@@ -74,8 +78,8 @@ export class KeyRows {
   }
 
   /**
-   * Records consecutive rows, starting at `first`, for ascending numbers greater than all existing
-   * ones.
+   * Records consecutive rows, starting at `first`, for ascending numeric keys greater than all
+   * existing keys.
    */
   append(keys: Float64Array | Int32Array, first: number): void {
     this.#ascending.appendAll(keys, first + 1);
@@ -190,7 +194,7 @@ class AscendingKeys {
   }
 }
 
-/** Visits each slot that has a row. The number stored in it is the row plus one. */
+/** Visits each slot that has a row. The number stored in the slot is the row number plus one. */
 function visitPlaces(keys: Float64Array, rows: Int32Array, visit: Visit): void {
   for (let place = 0; place < rows.length; place += 1) {
     const row = rows[place] ?? FREE;
@@ -198,7 +202,7 @@ function visitPlaces(keys: Float64Array, rows: Int32Array, visit: Visit): void {
   }
 }
 
-/** Keys in a hash table or, if there are many, in several. */
+/** Keys in a hash table or, if there are many keys, in several hash tables. */
 class KeyTables {
   #tables: readonly KeyTable[] = [new KeyTable()];
 
@@ -234,7 +238,7 @@ class KeyTable {
   rows: Int32Array = new Int32Array(PLACES_MIN);
   #usedCount = 0;
 
-  /** The number of slots in use, including those of removed keys. */
+  /** The number of slots in use, including the slots of removed keys. */
   get usedCount(): number {
     return this.#usedCount;
   }

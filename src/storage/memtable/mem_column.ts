@@ -66,8 +66,8 @@ export class MemColumn {
   }
 
   /**
-   * Creates a column that shares the memory of a vector. Unless it is a plain array, nothing may
-   * be appended to it.
+   * Creates a column that shares the memory of a vector. Nothing may be appended to the column
+   * unless the vector is a plain array.
    */
   static of({ columnId, type }: Pick<MemColumn, "columnId" | "type">, vector: Vector): MemColumn {
     const column = new MemColumn(columnId, type);
@@ -351,9 +351,9 @@ export class MemColumn {
 }
 
 /**
- * Arrays with at least this capacity grow by more than a factor of two. The system allocates
- * memory only when it is first written to, so unused capacity costs only address space, while a
- * bulk load copies far less.
+ * The capacity from which an array grows by more than a factor of two. The system allocates memory
+ * only when it is first written to, so unused capacity costs only address space, while a bulk load
+ * copies far less.
  */
 const SPACIOUS_CAPACITY_MIN = 4096;
 const SPACIOUS_CAPACITY_MAX = 131_072;

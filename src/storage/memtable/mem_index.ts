@@ -38,10 +38,10 @@ const INDEXED_ROW_BYTES = 24;
 /** The approximate memory of a computed value, in bytes. */
 const COMPUTED_BYTES = 32;
 
-/** How many rows an expression is computed for at a time. */
+/** The number of rows for which an expression is computed at a time. */
 const COMPUTED_ROWS = 2048;
 
-/** If at least this many rows are needed, their values are decoded in one go. */
+/** The number of rows from which values are decoded together rather than one by one. */
 const TOGETHER_MIN = 16;
 
 /** Some of an owner's rows in key order. */
@@ -54,7 +54,7 @@ export interface SortedRun {
 /** An owner's rows in key order, in separately sorted runs. */
 interface SortedOwner {
   readonly runs: SortedRun[];
-  /** How many rows of the partition's list the runs cover. */
+  /** The number of rows in the partition's list that the sorted runs cover. */
   count: number;
 }
 
@@ -98,7 +98,10 @@ export class MemIndex {
     this.#addRows(this.#memtable.rowCount, newFrom);
   }
 
-  /** Adds at most `rowsMax` missing rows. Returns whether the index is then complete. */
+  /**
+   * Adds at most `rowsMax` of the rows missing from the index. Returns whether the index is then
+   * complete.
+   */
   catchUpSome(rowsMax: number): boolean {
     const { rowCount } = this.#memtable;
     this.#addRows(Math.min(rowCount, this.#count + rowsMax), Number.POSITIVE_INFINITY);
@@ -132,7 +135,10 @@ export class MemIndex {
     this.#count = end;
   }
 
-  /** Returns the keys of a range of rows; undefined for a key that can equal no other. */
+  /**
+   * Returns the keys of a range of rows. The key is undefined for a row whose key equals no other
+   * key.
+   */
   keysWithin(start: number, end: number): readonly (Key | undefined)[] {
     const { columns } = this.order;
     const [first] = columns;
@@ -167,8 +173,8 @@ export class MemIndex {
   }
 
   /**
-   * Drops an owner's sorted rows if they include the newest row, because finding that row in them
-   * would take a search.
+   * Drops an owner's sorted rows if they include the newest row, because finding that row among
+   * them would take a search.
    */
   #dropSorted(row: number): void {
     const { owners, partitions } = this.#memtable;
@@ -187,7 +193,7 @@ export class MemIndex {
     return (this.#older[row] ?? 0) - 1;
   }
 
-  /** Returns the key of a row; undefined if it can equal no other key. */
+  /** Returns the key of a row; undefined if the row's key equals no other key. */
   keyOf(row: number): Key | undefined {
     const values = this.valuesAt(row);
     return this.order.canRecur(values) ? keyOfValues(values) : undefined;
@@ -272,8 +278,8 @@ export class MemIndex {
     for (;;) {
       const last = runs.at(-1);
       const before = runs.at(-2);
-      // Keeping each run at most half as long as the previous one limits how often a row is
-      // merged.
+      // The last two runs are merged unless the older is more than twice as long, which limits how
+      // often a row is merged.
       if (last === undefined || before === undefined || before.rows.length > 2 * last.rows.length)
         break;
       runs.splice(-2, 2, this.#merged(before, last));

@@ -19,11 +19,15 @@ import type { MemPartition } from "./mem_partition.ts";
 import type { Memtable } from "./memtable.ts";
 import type { MemPart } from "./part_orders.ts";
 
-/** A part is sorted again once the parts after it contain 1/`GROWTH_SHARE` as many rows. */
+/**
+ * Determines when a part is sorted again: when the parts after it contain 1/`GROWTH_SHARE` as many
+ * rows.
+ */
 const GROWTH_SHARE = 8;
 
 /**
- * Returns the parts that cover all rows of a partition; undefined if some rows cannot be sorted.
+ * Returns the separately sorted parts that cover all rows of a partition; undefined if some rows
+ * cannot be sorted.
  */
 export function memPartsOf(
   memtable: Memtable,
@@ -50,9 +54,9 @@ export function memPartsOf(
 }
 
 /**
- * Returns the order of a part, computing it on first use. A long memtable is not sorted as a
- * whole, because that would take longer than a tick should. Returns undefined if the rows cannot
- * be sorted.
+ * Returns the sort order of a part of a memtable, computing it on first use. A long memtable is
+ * not sorted as a whole, because that would take longer than a tick should. Returns undefined if
+ * the rows cannot be sorted.
  */
 export function orderOfPart(
   placed: PlacedPart,
@@ -64,13 +68,14 @@ export function orderOfPart(
   const known = orders.orderOf(part);
   if (known?.isFor(live) === true) return known;
   const vector = memtable.vector(columnId);
-  // Rows that have been rolled back since are no longer in the list.
+  // The partition's list no longer contains rows that have been rolled back since the part was
+  // defined.
   const end = Math.min(part.end, partition.count);
   if (vector === undefined || end <= part.start) return undefined;
   const rows = rowsOf(vector, partition.rows.subarray(part.start, end));
   const order = areTextsShort(rows) ? liveOrderOf(rows, live) : undefined;
   if (order === undefined) orders.refuse(columnId);
-  // Only the order for the newest bound is kept, since most reads are at the newest seq.
+  // Only the order for the newest bound on seqs is kept, since most reads are at the newest seq.
   else if (known === undefined || known.liveFrom <= upTo) orders.keep(part, order);
   return order;
 }
@@ -80,7 +85,7 @@ export function liveRowsOfPart({ memtable, part, partition }: PlacedPart, upTo: 
   const { deleted, hiddenCount, replacedBy } = memtable;
   return {
     upTo,
-    // The count covers the whole memtable, since parts have no counts of their own.
+    // The count of hidden rows covers the whole memtable, since parts have no counts of their own.
     hiddenCount,
     rows: () => {
       if (hiddenCount === 0) return undefined;
@@ -106,7 +111,10 @@ interface PlacedPart {
   readonly part: MemPart;
 }
 
-/** Removes the parts that have to be sorted again. Returns the row where they begin. */
+/**
+ * Removes the parts that have to be sorted again. Returns the position in the partition's list
+ * from which rows have to be sorted.
+ */
 function removeOutgrown({ count, orders }: MemPartition, columnId: number): number {
   for (;;) {
     const parts = orders.partsOf(columnId);

@@ -7,7 +7,10 @@ import { PartOrders } from "./part_orders.ts";
 
 /** The live rows in one block of a partition, cached from when they were last needed. */
 interface LiveBlock {
-  /** The result of `changesIn` at the time the rows were computed. */
+  /**
+   * The number of changes to the block when its live rows were computed, as returned by
+   * `changesIn`.
+   */
   readonly changes: number;
   /** An upper bound on the seqs that replaced rows in the block. */
   readonly highestSeq: number;

@@ -25,10 +25,13 @@ const CAPACITY_MIN = 64;
 /** The number of bytes that a row takes up in the arrays that cover all rows. */
 const ROW_BYTES = 41;
 
-/** How many rows at the end of a partition are tried before a full search. */
+/** The number of rows at the end of a partition that are tried before a full search. */
 const NEWEST_LOOKED_AT = 3;
 
-/** The rows of a partition are examined in blocks of 2^`BLOCK_BITS` rows. */
+/**
+ * The binary logarithm of the number of rows in a block. The rows of a partition are examined in
+ * blocks.
+ */
 const BLOCK_BITS = 10;
 export const BLOCK_ROWS: number = 1 << BLOCK_BITS;
 
@@ -54,7 +57,7 @@ export class Memtable {
   /** For each row, the seq of the version that replaced it, or 0. */
   replacedBy: Float64Array = sharedFloats(CAPACITY_MIN);
   deleted: Uint8Array = sharedBytes(CAPACITY_MIN);
-  /** Increases whenever a replacement is recorded or rolled back. */
+  /** A counter that increases whenever a replacement is recorded or rolled back. */
   replacementChanges = 0;
   /** A lower bound on the number of the log file that contains the first row. */
   firstLogFile: number | undefined;
@@ -141,7 +144,7 @@ export class Memtable {
     return terms;
   }
 
-  /** Drops the indexes whose definitions are gone. */
+  /** Drops the indexes that are no longer defined. */
   keepIndexes(indexIds: ReadonlySet<number>): void {
     for (const id of this.#indexes.keys()) if (!indexIds.has(id)) this.#indexes.delete(id);
     for (const id of this.#terms.keys()) if (!indexIds.has(id)) this.#terms.delete(id);
@@ -311,7 +314,7 @@ export class Memtable {
     if (this.deleted[row] === 0) this.hiddenCount += 1;
   }
 
-  /** Records many replacements whose seqs are already known. */
+  /** Records many replacements of rows, whose seqs are already known. */
   replaceAll(prepared: PreparedReplacements): void {
     const { deleted, replacedBy } = this;
     let hiddenCount = 0;
@@ -325,7 +328,10 @@ export class Memtable {
     this.replacementChanges += 1;
   }
 
-  /** Adds `by` to all seqs. The rows were added before the seqs of their commit were known. */
+  /**
+   * Adds `by` to the seqs of all rows. The rows were added before the seqs of their commit were
+   * known.
+   */
   moveSeqs(by: number): void {
     const { rowCount, seqs } = this;
     this.#seqGrowth.noteChangedFrom(0);
@@ -379,8 +385,8 @@ export class Memtable {
     const { seqs } = this;
     let low = 0;
     let high = count;
-    // The last rows are tried first: recent rows are the likeliest result, and looking at others
-    // would miss the CPU caches.
+    // The last rows are tried first: recent rows are the likeliest result, and looking at older
+    // rows would miss the CPU caches.
     for (let look = 0; look < NEWEST_LOOKED_AT && low < high; look += 1) {
       if ((seqs[rows[high - 1] ?? 0] ?? 0) <= seq) return high;
       high -= 1;
@@ -433,7 +439,7 @@ export class Memtable {
       rows[count] = row;
       if (seq === 0 && deleted[row] === 0) count += 1;
     }
-    // A replacement above the bound may be rolled back without notice to other threads.
+    // A replacement above `upTo` may be rolled back without notice to other threads.
     if (highestSeq > upTo) return undefined;
     partition.liveBlocks ??= [];
     const live = rows.slice(0, count);
@@ -461,8 +467,8 @@ export class Memtable {
   }
 
   /**
-   * Updates a reader's memtable to match the shared one, with which it shares its arrays. The
-   * shared memtable has at least the rows of this one.
+   * Updates the memtable of a reader thread to match the shared memtable, with which it shares its
+   * arrays. The shared memtable has at least the rows of this one.
    */
   follow(share: SharedMemtable): void {
     const first = this.rowCount;
@@ -475,8 +481,8 @@ export class Memtable {
     this.deleted = share.deleted;
     this.rowCount = share.rowCount;
     this.hiddenCount = share.hiddenCount;
-    // The share does not say which rows have been replaced in the meantime, so all blocks count as
-    // changed.
+    // The description of the shared memtable does not say which rows have been replaced in the
+    // meantime, so all blocks count as changed.
     this.#changes = Array.from(
       { length: Math.ceil(share.rowCount / BLOCK_ROWS) },
       (_, block) => 1 + (this.#changes[block] ?? 0),
@@ -510,7 +516,7 @@ export class Memtable {
   /** Adopts a changed definition. In new columns, existing rows have the `missing` value. */
   redefine(columns: readonly StoredColumn[], convert: ConvertColumn): void {
     for (const { orders } of this.partitions.values()) orders.clear();
-    // Once a column's type has changed, its values have different keys.
+    // A column whose type has changed has different keys, so the indexes are dropped.
     if (columns.some(({ columnId, type }) => this.#hasOtherType(columnId, type))) {
       this.#indexes.clear();
     }

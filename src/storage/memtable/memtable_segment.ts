@@ -131,7 +131,7 @@ export class ReplacementCopy {
   readonly #all: DeletionVector;
   /** For each memtable row, its last known replacement. */
   readonly #seen: Float64Array;
-  /** The memtable's `replacementChanges` before the last pass over all rows. */
+  /** The value of the memtable's `replacementChanges` before the last pass over all rows. */
   #seenChanges = -1;
 
   constructor(memtable: Memtable, order: Uint32Array, options: DeletionVectorOptions) {
@@ -214,7 +214,7 @@ function sliced(vectors: readonly Vector[], from: number, to: number): readonly 
   return vectors.map((vector) => slice(vector, from, to));
 }
 
-/** Returns the numbers at the given rows, in the order of `rows`. */
+/** Returns the elements of a column at the given rows, in the order of `rows`. */
 export function gathered<T extends Float64Array | Uint8Array>(
   from: T,
   into: T,

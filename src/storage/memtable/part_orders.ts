@@ -14,7 +14,7 @@ import type { ColumnOrder } from "../segment/column_order.ts";
 export interface MemPart {
   readonly start: number;
   readonly end: number;
-  /** Identifies the part's order in the cache. */
+  /** The key under which the part's sort order is in the chunk cache. */
   readonly cacheKey: number;
 }
 
@@ -23,14 +23,17 @@ const ORDER_INDEX = 0;
 
 export class PartOrders {
   readonly #cache: ChunkCache;
-  /** For each column, its parts; "none" once a row has been found that cannot be sorted. */
+  /**
+   * For each column, the separately sorted parts; "none" once a row has been found that cannot be
+   * sorted.
+   */
   #columns: Map<number, MemPart[] | "none"> | undefined;
 
   constructor(cache: ChunkCache = sharedCache) {
     this.#cache = cache;
   }
 
-  /** Returns the parts in list order; "none" if some rows cannot be sorted. */
+  /** Returns the parts of a column in list order; "none" if some rows cannot be sorted. */
   partsOf(columnId: number): readonly MemPart[] | "none" {
     return this.#columns?.get(columnId) ?? [];
   }
@@ -59,13 +62,15 @@ export class PartOrders {
     this.#columns.set(columnId, "none");
   }
 
-  /** Drops all parts, because the list or its values have changed. */
+  /** Drops the parts of all columns, because the list of rows or its values have changed. */
   clear(): void {
     for (const parts of this.#columns?.values() ?? []) this.#forgetAll(parts);
     this.#columns = undefined;
   }
 
-  /** Returns the order of a part; undefined if it has not been computed or has been evicted. */
+  /**
+   * Returns the sort order of a part; undefined if it has not been computed or has been evicted.
+   */
   orderOf({ cacheKey }: MemPart): ColumnOrder | undefined {
     return this.#cache.order(cacheKey, ORDER_INDEX);
   }

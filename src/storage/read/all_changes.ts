@@ -32,7 +32,7 @@ import { memtableColumn } from "./memtable_scan.ts";
 import { foundUnlessLost, oldVersions } from "./old_versions.ts";
 import { columnTypeOf } from "./segment_scan.ts";
 
-/** The maximum number of versions in a window. Each takes 20 bytes. */
+/** The maximum number of versions in a window. Each version takes 20 bytes. */
 const WINDOW_ROWS = 262_144;
 
 /** The number of row groups that one step of a pass examines, which takes a few milliseconds. */
@@ -44,7 +44,7 @@ const GROUPS_PER_STEP = 4;
  */
 const BATCH_ROWS = 1024;
 
-/** Opens the scan that is the fastest for the table. */
+/** Opens the scan that is fastest for the table. */
 export function openAllChanges(
   table: StoredTable,
   options: AllChangesOptions,
@@ -56,8 +56,8 @@ export function openAllChanges(
 }
 
 /**
- * Returns the only owner with changes in the range; undefined if there may be several, or if
- * damage prevents finding out.
+ * Returns the only owner with changes in the range; undefined if there may be several owners, or
+ * if damage makes it impossible to tell.
  */
 function onlyOwnerOf(table: StoredTable, range: AllChangesOptions): number | undefined {
   if (table.allSegments.some(({ entry }) => entry.quarantined)) return undefined;
@@ -76,8 +76,8 @@ function onlyOwnerOf(table: StoredTable, range: AllChangesOptions): number | und
 }
 
 /**
- * Returns the segments that may contain changes within a range. Permanently damaged ones are left
- * out, since their rows are lost.
+ * Returns the segments that may contain changes within a range. Permanently damaged segments are
+ * left out, since their rows are lost.
  */
 function segmentsWithin(
   table: StoredTable,
@@ -281,7 +281,7 @@ function emptyBatch(columnCount: number): OwnedChangeBatch {
   };
 }
 
-/** The versions of a window in ascending seq order, each with its segment and row. */
+/** Consecutive versions in ascending seq order, each with its segment and row. */
 interface Window {
   readonly seqs: Float64Array;
   readonly places: Uint32Array;
@@ -302,9 +302,9 @@ class SegmentWindows {
   readonly #segments: readonly OpenSegment[];
   readonly #upTo: number;
   readonly #windowRows: number;
-  /** All versions up to this seq have been in earlier windows. */
+  /** The seq up to which all versions have been in earlier windows. */
   #after: number;
-  /** No version of the current window is above this seq. */
+  /** An upper bound on the seqs of the current window. */
   #bound: number;
   #segmentIndex = 0;
   #group = 0;
@@ -330,7 +330,10 @@ class SegmentWindows {
     return this.#after >= this.#upTo || this.#segments.length === 0;
   }
 
-  /** Continues the pass. Returns the window once it is complete and has at least one version. */
+  /**
+   * Continues the pass over the segments' seqs. Returns the window of versions once it is complete
+   * and has at least one version.
+   */
   step(): Window | undefined {
     assert(!this.isAtEnd, "change scan: pass continued after its end");
     for (let count = 0; count < GROUPS_PER_STEP; count += 1) {
@@ -365,7 +368,10 @@ class SegmentWindows {
     }
   }
 
-  /** Keeps the lower half of the versions, and lowers the bound to the last of these. */
+  /**
+   * Keeps the half of the versions with the lower seqs, and lowers the bound of the window to the
+   * highest of them.
+   */
   #cut(): void {
     const sorted = this.#seqs.subarray(0, this.#count).toSorted();
     this.#bound = sorted[this.#windowRows - 1] ?? this.#bound;
@@ -382,7 +388,10 @@ class SegmentWindows {
     this.#count = kept;
   }
 
-  /** Ends the pass, and prepares the next one. Returns the window; undefined if it is empty. */
+  /**
+   * Ends the pass over the segments, and prepares the next one. Returns the window of versions;
+   * undefined if it is empty.
+   */
   #finished(): Window | undefined {
     if (this.#count > this.#windowRows) this.#cut();
     const count = this.#count;

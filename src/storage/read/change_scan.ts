@@ -1,7 +1,7 @@
 /**
- * Reads changes: every version of one owner above a position, in ascending seq order, together
- * with the version that each one replaced. Subscriptions follow such scans, and a subscription
- * that resumes replays one.
+ * Reads changes: every version of one owner above a seq, in ascending seq order, together with the
+ * version that it replaced. Subscriptions read new changes through such scans, and a subscription
+ * that resumes reads the changes that it missed.
  *
  * If a key is inserted again after its tombstone has moved to history, the new version does not
  * refer to the tombstone, because INSERT does not search history. This scan finds such tombstones
@@ -185,7 +185,7 @@ class MemtableVersions implements VersionSource {
 
   /**
    * When the live layer wakes up, there is usually a single version to read. Reading its values
-   * costs less than creating views.
+   * costs less than creating views of the columns.
    */
   #one(row: number): Versions {
     const memtable = this.#memtable;
@@ -223,7 +223,7 @@ class SegmentVersions implements VersionSource {
   #end = -1;
   #group = -1;
   #columns: GroupColumns | undefined;
-  /** How many rows may be read at a time in the current group. */
+  /** The maximum number of rows that may be read at a time in the current row group. */
   #rowsMax = Infinity;
 
   constructor(table: StoredTable, segment: OpenSegment, options: ChangesOptions) {

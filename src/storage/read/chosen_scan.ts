@@ -2,11 +2,11 @@
  * Reads one owner's rows that secondary indexes select and that are current at a seq, each row
  * once. The rows in a segment or memtable are selected when the scan reaches it.
  *
- *     choice ──► rows in this segment, ascending ──► those that are current ──► batch
+ *     choice ──► rows in this segment, ascending ──► current rows among them ──► batch
  *                  keys:   the rows between two positions of a sorted index
  *                  terms:  the rows in the lists of an inverted index
  *                  primary: the rows with some primary keys, found when the scan is opened
- *                  any:    the rows of each part together
+ *                  any:    the rows of several choices together
  *
  * Segments stay pinned until the scan is closed.
  */

@@ -21,7 +21,7 @@ export class DefinitionWatch {
   /**
    * Checks that no column that the scan reads has been dropped or altered.
    *
-   * @throws {DatabaseError} SERIALIZATION_FAILURE if one has.
+   * @throws {DatabaseError} SERIALIZATION_FAILURE if such a column has been dropped or altered.
    */
   check(): void {
     if (this.#table.definition !== this.#definition) this.#follow();

@@ -21,7 +21,7 @@ import { GroupColumns, ownerSpan, rowsAtOnce } from "./segment_scan.ts";
 import { mayMatch } from "./zone_match.ts";
 
 /**
- * The maximum number of tombstones in a batch. Looking up the key of each one takes some
+ * The maximum number of tombstones in a batch. Looking up the key of each tombstone takes some
  * microseconds.
  */
 const TOMBSTONES_MAX = 1024;
@@ -128,7 +128,7 @@ export class HistoryScan implements RowSource {
     return mayMatch({ segment: this.#segment, table: this.#table }, ranges, group);
   }
 
-  /** Returns the current rows from `start` to `end`, which lie within the current group. */
+  /** Returns the current rows from `start` to `end`, which lie within one row group. */
   #batch(start: number, end: number): ScanBatch | undefined {
     const columns = this.#columns;
     const kept = this.#current(start, end);
@@ -141,7 +141,7 @@ export class HistoryScan implements RowSource {
     return { rowCount: kept.length, columns: vectors };
   }
 
-  /** Returns the current rows from `start` to `end`, numbered from `start`. */
+  /** Returns the numbers of the current rows from `start` to `end`, counted from `start`. */
   #current(start: number, end: number): Uint32Array {
     const { reader } = this.#segment;
     const { upTo, withTombstones } = this.#filter;

@@ -12,13 +12,13 @@ import type { StoredTable } from "../table/table.ts";
 import { isLiveAt, memIndexOf, type TableIndex } from "../table/table_index.ts";
 import type { VersionCursor } from "../table/version_cursor.ts";
 
-/** A list of rows sorted by key. Positions in it count from 0. */
+/** A list of rows sorted by the key of an index. Positions in it count from 0. */
 export interface IndexPiece {
-  /** The positions that belong to the owner. */
+  /** The range of positions with the owner's rows. */
   readonly span: RowSpan;
   /**
    * Returns the first position, at or above `from`, whose key is at or above `values` or, if
-   * `isAfter` is set, above them.
+   * `isAfter` is set, above `values`.
    */
   placeOf(values: Row, options: { isAfter: boolean; from: number }): number;
   /** Compares the key at a position with values for the index's leading columns. */
@@ -29,15 +29,15 @@ export interface IndexPiece {
   rowAt(place: number): number;
   isCurrent(place: number): boolean;
   /**
-   * Returns the seq that replaced the row at a position, provided that all rows of the piece were
-   * committed before it. Otherwise, and for a tombstone, returns 0.
+   * Returns the seq that replaced the row at a position, provided that all rows of the list were
+   * committed before that seq. Otherwise, and for a tombstone, returns 0.
    */
   outlivedBySeq(place: number): number;
   /** Moves a cursor to the row at a position. */
   stand(cursor: VersionCursor, place: number): void;
 }
 
-/** Returns the positions of a piece that lie within a range of keys. */
+/** Returns the positions of a sorted list of rows that lie within a range of keys. */
 export function placesIn(piece: IndexPiece, { max, min }: IndexSpan): RowSpan {
   const { span } = piece;
   const start =
@@ -45,14 +45,16 @@ export function placesIn(piece: IndexPiece, { max, min }: IndexSpan): RowSpan {
       ? span.start
       : piece.placeOf(min.values, { isAfter: !min.isInclusive, from: span.start });
   if (max === undefined || start === span.end) return { start, end: span.end };
-  // When a single key is requested, most pieces have no row with it, and this check saves a second
-  // search.
+  // When a single key is requested, most lists contain no row with the key, and this check saves a
+  // second search.
   const order = piece.compareAt(start, max.values);
   if (order > 0 || (order === 0 && !max.isInclusive)) return { start, end: start };
   return { start, end: piece.placeOf(max.values, { isAfter: max.isInclusive, from: start }) };
 }
 
-/** Returns the pieces of all segments and memtables that contain rows of an owner. */
+/**
+ * Returns the sorted lists of rows of all segments and memtables that contain rows of an owner.
+ */
 export function piecesOf(
   table: StoredTable,
   index: TableIndex,
@@ -72,8 +74,8 @@ export interface OwnerRead {
 }
 
 /**
- * Returns the owner's rows in a segment, sorted by an index. Returns no piece if none is within
- * the bounds.
+ * Returns the owner's rows in a segment as lists sorted by an index. Returns no list if no row is
+ * within the bounds.
  */
 export function piecesInSegment(
   segment: OpenSegment,
@@ -97,7 +99,7 @@ export function rowsWithin(
 /**
  * Returns an owner's rows in a memtable, in runs sorted by an index.
  *
- * @param end The memtable row before which the pieces end; undefined for all rows.
+ * @param end The memtable row before which the runs end; undefined for all rows.
  */
 export function piecesInMemtable(
   memtable: Memtable,
@@ -114,7 +116,7 @@ export function piecesInMemtable(
 }
 
 export interface SeqBounds {
-  /** Rows at or below this seq have expired and are skipped. */
+  /** The seq up to which rows have expired and are skipped. */
   readonly expiredSeq: number;
   readonly upTo: number;
 }

@@ -1,7 +1,7 @@
 /**
  * Reads one owner's rows that are current at a seq, sorted by a secondary index. Key ranges are
- * processed one after another. Within each, the scan merges the indexes of segments and the sorted
- * runs of memtables through a heap of their next rows.
+ * processed one after another. Within each range, the scan merges the indexes of segments and the
+ * sorted runs of memtables through a heap of their next rows.
  *
  * Segments stay pinned until the scan is closed.
  */
@@ -28,13 +28,13 @@ const LOOKS_MAX = 16_384;
 /** The maximum number of versions of a single key that are looked up when a scan is opened. */
 const FOUND_MAX = 16;
 
-/** A piece, and the merge's position in it. */
+/** A sorted list of rows, and the position of the merge in it. */
 interface IndexHead {
   readonly piece: IndexPiece;
   place: number;
   readonly last: number;
   prefix: number;
-  /** The key at the position. It is read when first needed. */
+  /** The key of the row at the current position. It is read when first needed. */
   key: Row | undefined;
 }
 
@@ -116,7 +116,8 @@ const COMPARED_PER_STEP = 4096;
 
 /**
  * Searches for two live rows of an owner with the same key. Keys that contain NULL are ignored.
- * Yields the share of the rows read so far. Returns the key; undefined if all keys are distinct.
+ * Yields the share of the rows read so far. Returns the duplicate key; undefined if all keys are
+ * distinct.
  */
 export function* findDuplicate(
   table: StoredTable,
@@ -163,13 +164,15 @@ class IndexScan implements OrderedScan {
   readonly #heads = new MergeHeap<IndexHead>((left, right) => this.#isBefore(left, right));
   readonly #step: 1 | -1;
   readonly #cursor = new VersionCursor();
-  /** If there is a single key range, the positions in each piece that lie within it. */
+  /**
+   * If there is a single key range, the positions within the range in each sorted list of rows.
+   */
   #known: readonly RowSpan[] = [];
   /** The index of the key range to be read next. */
   #spanIndex: number;
   /** Compares ranges; defined only if the index enforces an exclusion constraint. */
   readonly #overlaps: Overlaps | undefined;
-  /** The row compared most recently. */
+  /** The row that was compared most recently; undefined before the first comparison. */
   #last: { readonly piece: IndexPiece; readonly place: number } | undefined;
   #isOpen = true;
 
@@ -309,7 +312,7 @@ class IndexScan implements OrderedScan {
     return count;
   }
 
-  /** Moves the topmost piece to its next row, and restores the heap. */
+  /** Moves the sorted list at the top of the heap to its next row, and restores the heap. */
   #advance(head: IndexHead): void {
     if (head.place === head.last) {
       this.#heads.removeFirst();

@@ -1,6 +1,7 @@
 /**
- * Scans one owner's rows in a memtable, skipping blocks without a live row. A contiguous run
- * without hidden rows is returned without being copied. Other rows are gathered into new arrays.
+ * Scans one owner's rows in a memtable, skipping blocks without a live row. Contiguous rows
+ * without hidden rows among them are returned without being copied. Other rows are gathered into
+ * new arrays.
  */
 import { ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
 import { constVector, slice, takeLater, type Vector } from "../../types/mod.ts";
@@ -20,7 +21,7 @@ export class MemtableScan implements RowSource {
   readonly #filter: RowFilter;
   #index = 0;
   #end = 0;
-  /** The end of the rows that this scan has claimed. */
+  /** The end of the rows that this reader has claimed from a divided scan. */
   #claimedEnd = 0;
 
   constructor(table: StoredTable, memtable: Memtable, filter: RowFilter) {
@@ -57,7 +58,9 @@ export class MemtableScan implements RowSource {
     this.#end = this.#index;
   }
 
-  /** Claims as many rows as a row group has. Returns false if no rows are left. */
+  /**
+   * Claims as many rows of a divided scan as a row group has. Returns false if no rows are left.
+   */
   #claimRows(): boolean {
     while (this.#index < this.#end) {
       this.#claimedEnd = Math.min(this.#index + ROW_GROUP_ROWS_MAX, this.#end);
@@ -136,7 +139,7 @@ export function memtableColumn(
 
 /**
  * Returns a single value of a table column or a system column. This costs less than creating a
- * view.
+ * view of the column.
  */
 export function memtableCell(
   table: StoredTable,

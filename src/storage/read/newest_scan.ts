@@ -1,7 +1,7 @@
 /**
- * Reads one owner's live rows from newest to oldest, that is, in descending order of `_seq`. The
- * sources are read from last to first, and each of them backwards. Blocks and pages without a live
- * row take almost no time.
+ * Reads one owner's live rows from newest to oldest, that is, in descending order of `_seq`.
+ * Segments and memtables are read from last to first, and each of them backwards. Blocks and pages
+ * without a live row take almost no time.
  *
  * Segments stay pinned until the scan is closed.
  */
@@ -17,7 +17,7 @@ import { VersionCursor } from "../table/version_cursor.ts";
 import { DefinitionWatch } from "./definition_watch.ts";
 import { columnTypeOf, ownerSpan } from "./segment_scan.ts";
 
-/** The bounds on the versions to read. All bounds except `after` are inclusive. */
+/** The bounds on the seqs of the versions to read. All bounds except `after` are inclusive. */
 interface GroupBounds {
   readonly owner: number;
   readonly upTo: number;

@@ -1,5 +1,6 @@
 /**
- * Finds the versions that later ones have replaced, so that changes can include the old values.
+ * Finds the versions that later versions have replaced, so that changes can include the old
+ * values.
  */
 import { isDamage } from "../../base/errors.ts";
 import {
@@ -45,7 +46,7 @@ export function foundUnlessLost(
       ({ entry, listedEntry }) =>
         listedEntry.quarantined && entry.minSeq <= seq && seq <= entry.maxSeq,
     );
-    // Safe: the version is lost, and the caller reports it as missing.
+    // Ignoring the damage is safe: the version is lost, and the caller reports it as missing.
     if (isDamage(error) && mayBeLost) return undefined;
     throw error;
   }

@@ -19,13 +19,13 @@ import { ownerSpan } from "./segment_scan.ts";
 
 export interface OrderedPiece {
   /**
-   * An upper bound on the number of versions to examine. Once sorted, they also take up space in
-   * the chunk cache.
+   * An upper bound on the number of versions to examine. Once sorted, the versions also take up
+   * space in the chunk cache.
    */
   readonly rowCount: number;
-  /** The bounds of the values, if known without reading rows. */
+  /** The lowest and highest value of the column, if known without reading rows. */
   readonly zone: { readonly min: number; readonly max: number } | undefined;
-  /** Whether `order` can return without sorting first. */
+  /** Whether `order` returns without having to sort. */
   isReady(): boolean;
   /**
    * Returns the sorted rows, numbered from 0. Rows of other owners may be included. Returns
@@ -34,7 +34,7 @@ export interface OrderedPiece {
   order(): ColumnOrder | undefined;
   valueAt(row: number): Value;
   isCurrent(row: number): boolean;
-  /** Moves a cursor to a row of the piece. */
+  /** Moves a cursor to a row, numbered as in the sort order. */
   stand(cursor: VersionCursor, row: number): void;
 }
 
@@ -43,15 +43,21 @@ export type PieceFilter = Pick<RowFilter, "owner" | "after" | "seqMax" | "upTo">
   readonly columnId: number;
 };
 
-/** If an owner has less than this share of a group's rows, only that owner's rows are sorted. */
+/**
+ * The share of a row group below which only the owner's rows are sorted, rather than the whole
+ * group.
+ */
 const OWN_SHARE_MAX = 0.25;
 
-/** Returns all pieces of a table, oldest first; undefined if some rows cannot be sorted. */
+/**
+ * Returns the separately sortable pieces of a table, oldest first; undefined if some rows cannot
+ * be sorted.
+ */
 export function piecesOf(table: StoredTable, filter: PieceFilter): OrderedPiece[] | undefined {
   const { after, columnId, owner, seqMax } = filter;
   const column = table.column(columnId);
   if (column === undefined || !isOrderedKind(column.type)) return undefined;
-  // Rows of past states are in history segments, which have no orders.
+  // Rows of past states are in history segments, for which no sort orders exist.
   if (table.historyAt(filter.upTo).length > 0) return undefined;
   const pieces: OrderedPiece[] = [];
   for (const segment of table.segments) {
@@ -116,9 +122,9 @@ class GroupPiece implements OrderedPiece {
   readonly #segment: OpenSegment;
   readonly #group: number;
   readonly #filter: PieceFilter;
-  /** The segment row that has number 0 in the order. */
+  /** The number, within the segment, of the row that has number 0 in the sort order. */
   readonly #first: number;
-  /** The requested segment rows. */
+  /** The range of requested rows within the segment. */
   readonly #span: RowSpan;
   readonly #isWhole: boolean;
   readonly #hasTombstones: boolean;
@@ -195,7 +201,7 @@ interface MemPieceParts {
   readonly memtable: Memtable;
   readonly partition: MemPartition;
   readonly part: MemPart;
-  /** The requested rows of the partition's list. */
+  /** The range of requested rows within the partition's list. */
   readonly span: RowSpan;
   readonly filter: PieceFilter;
 }

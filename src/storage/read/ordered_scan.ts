@@ -39,11 +39,11 @@ const ORDERED_ROWS_MIN = 4096;
 
 /**
  * The maximum number of rows skipped in one step. Skipping a version that is not current takes as
- * long as skipping a current one.
+ * long as skipping a current version.
  */
 const LOOKS_MAX = 16_384;
 
-/** A piece, and the merge's position in it. */
+/** A separately sorted piece of the rows, and the position of the merge in it. */
 interface OrderedHead {
   readonly piece: OrderedPiece;
   order: ColumnOrder | undefined;
@@ -51,8 +51,8 @@ interface OrderedHead {
   place: number;
   last: number;
   /**
-   * The value at the next position. For an unsorted piece, the bound of its values; undefined if
-   * that is unknown.
+   * The value at the next position or, for an unsorted piece, the bound of its values; undefined
+   * if the bound is unknown.
    */
   value: Value | undefined;
 }
@@ -187,8 +187,8 @@ class StoreOrderedScan implements OrderedScan {
   }
 
   /**
-   * Whether an order of this piece would stay in the cache. Otherwise each scan would have to sort
-   * again.
+   * Whether the cache has room to keep the sort order of this piece. Otherwise each scan would
+   * have to sort the piece again.
    */
   #mayOrder({ rowCount }: OrderedPiece): boolean {
     this.#rowsOrdered += rowCount;
@@ -203,7 +203,7 @@ class StoreOrderedScan implements OrderedScan {
     this.rowsPassed = Number.POSITIVE_INFINITY;
   }
 
-  /** Sorts the topmost piece, and moves to its first row within the bounds. */
+  /** Sorts the piece at the top of the heap, and moves to its first row within the bounds. */
   #open(head: OrderedHead): void {
     const { isDescending } = this.#options;
     const order = head.piece.order();
@@ -224,7 +224,7 @@ class StoreOrderedScan implements OrderedScan {
     else this.#advance(head);
   }
 
-  /** Moves the topmost piece to its next row, and restores the heap. */
+  /** Moves the piece at the top of the heap to its next row, and restores the heap. */
   #advance(head: OrderedHead): void {
     const order = defined(head.order, "ordered scan: source has no sort order");
     if (head.place === head.last) {
@@ -244,7 +244,7 @@ class StoreOrderedScan implements OrderedScan {
   }
 
   #isBefore(left: OrderedHead, right: OrderedHead): boolean {
-    // A piece whose first value is unknown is read first.
+    // A piece whose first value is unknown comes first in the heap.
     if (left.value === undefined) return true;
     if (right.value === undefined) return false;
     return this.#compare(left.value, right.value) < 0;

@@ -26,7 +26,7 @@ import { type IndexPiece, piecesInMemtable, piecesInSegment } from "./index_piec
 /** Selects the rows to search for overlapping ranges. */
 export interface OverlapSearch {
   readonly owner: number;
-  /** Rows at or below this seq have expired. */
+  /** The seq up to which rows have expired. */
   readonly expiredSeq: number;
 }
 
@@ -84,7 +84,9 @@ export class Overlaps {
     }
   }
 
-  /** Does the same as {@linkcode rowsOf} for the rows of a single memtable before `end`. */
+  /**
+   * Does the same as {@linkcode rowsOf}, but only for the rows of a single memtable before `end`.
+   */
   rowsIn(
     memtable: Memtable,
     key: Row,
@@ -135,8 +137,8 @@ export class Overlaps {
   }
 
   /**
-   * Returns three positions: where the rows with equal leading values begin, where the key itself
-   * belongs, and where the rows end whose ranges begin before the key's range ends.
+   * Returns three positions: the start of the rows with equal leading values, the position at
+   * which the key belongs, and the end of the rows whose ranges begin before the key's range ends.
    */
   #limitsIn(
     piece: IndexPiece,
@@ -164,7 +166,7 @@ export class Overlaps {
   }
 
   /**
-   * Whether a replaced row proves that no row before it overlaps the key. All rows of the piece
+   * Whether a replaced row proves that no row before it overlaps the key. All rows of the list
    * were live at the same time as this row, so ranges that begin before its range also end before
    * it.
    */

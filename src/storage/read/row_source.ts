@@ -20,8 +20,8 @@ export interface RowFilter {
 }
 
 /**
- * How many batches without a current row a single step may examine. This takes about half a
- * millisecond.
+ * The maximum number of batches without a current row that a single step examines. Examining them
+ * takes about half a millisecond.
  */
 export const HIDDEN_BATCHES_MAX = 16;
 

@@ -1,11 +1,11 @@
 /**
  * Scans one owner's rows that are current at a seq, as vectors, in ascending seq order.
  *
- * The sources are fixed when the scan opens: first segments, which the scan pins, and then
+ * The sources of rows are fixed when the scan opens: first segments, which the scan pins, and then
  * memtables. History segments are included only if they contain a row for the scan. Later writes
- * have seqs above the bound. After a flush, the old memtable stays available to the scans that are
- * reading it. An ALTER TABLE may occur between two steps. If it drops a column that the scan
- * reads, or changes its stored form, the scan ends with an error.
+ * have seqs above the scan's bound. After a flush, the old memtable stays available to the scans
+ * that are reading it. An ALTER TABLE may occur between two steps. If it drops a column that the
+ * scan reads, or changes its stored form, the scan ends with an error.
  */
 import { assert, defined } from "../../base/assert.ts";
 import { BATCH_ROWS_MAX, ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
@@ -87,7 +87,8 @@ export class StoreScan implements Scan {
 }
 
 /**
- * Returns the sources that are files, oldest first. All seqs in files are below those in memory.
+ * Returns the segments to scan, oldest first. All seqs in segments are below the seqs in
+ * memtables.
  */
 function storedSources(table: StoredTable, filter: RowFilter): RowSource[] {
   const segments = table.segments.filter(
@@ -100,8 +101,9 @@ function storedSources(table: StoredTable, filter: RowFilter): RowSource[] {
 }
 
 /**
- * Returns the key spans to use; undefined if none. Reading in key order pays off only if the order
- * has been requested before and would stay in the cache.
+ * Returns the ranges of values through which rows are selected; undefined if all rows are read.
+ * Selecting rows through a sort order pays off only if the order has been requested before and
+ * would stay in the cache.
  */
 function wantedSpans(table: StoredTable, { keySpans, upTo }: ScanOptions): KeySpans | undefined {
   if (keySpans === undefined || !table.isOrderWanted(keySpans.columnId)) return undefined;
@@ -129,7 +131,7 @@ class MergedScan implements RowSource {
     const known = filter.columnIds.indexOf(SEQ_COLUMN_ID);
     const seqAt = known === -1 ? filter.columnIds.length : known;
     const columnIds = known === -1 ? [...filter.columnIds, SEQ_COLUMN_ID] : filter.columnIds;
-    // Merging decodes all numbers in any case, so nothing would be gained by deferring it.
+    // Merging decodes all numbers in any case, so deferring the decoding would gain nothing.
     const withSeq = { ...filter, columnIds, defersNumbers: false };
     const sources = segments.map((segment) => sourceOf(table, segment, withSeq));
     this.#sources = sources;

@@ -33,18 +33,21 @@ import { HIDDEN_BATCHES_MAX, NO_ROWS, type RowFilter, type RowSource } from "./r
 import { mayMatch } from "./zone_match.ts";
 
 /**
- * If less than this share of a group is requested, only the requested rows are decoded rather than
- * the whole chunk.
+ * The share of a row group below which only the requested rows are decoded, rather than the whole
+ * chunk.
  */
 const PARTIAL_SHARE_MAX = 0.25;
 
 /**
- * The maximum number of selected rows in a batch. Reading one value of such a row takes up to a
- * microsecond.
+ * The maximum number of rows in a batch of rows selected through a sort order. Reading one value
+ * of such a row takes up to a microsecond.
  */
 const CHOSEN_MAX = 1024;
 
-/** The maximum number of bytes unpacked in one step, because unpacking blocks the event loop. */
+/**
+ * The maximum number of bytes decompressed in one step, because decompression blocks the event
+ * loop.
+ */
 const UNPACKED_BYTES_MAX: number = 2 * 1024 * 1024;
 
 export class SegmentScan implements RowSource {
@@ -61,10 +64,10 @@ export class SegmentScan implements RowSource {
   /** The number of the next row to be read. */
   #row = 0;
   #rowEnd = 0;
-  /** How many rows a batch of the current group may have. */
+  /** The maximum number of rows in a batch of the current row group. */
   #batchRowsMax = Infinity;
   #columns: GroupColumns | undefined;
-  /** The selected rows of the current group; undefined if all of its rows are read. */
+  /** The selected rows of the current row group; undefined if all of its rows are read. */
   #chosen: Uint32Array | undefined;
   #chosenAt = 0;
   readonly #cursor = new VersionCursor();
@@ -120,15 +123,16 @@ export class SegmentScan implements RowSource {
   }
 
   /**
-   * Whether to let other work run, because many batches without a current row have been examined.
+   * Whether the scan should let other work run, because many batches without a current row have
+   * been examined.
    */
   #isLong(hiddenCount: number): boolean {
     return this.#filter.mayBeEmpty && hiddenCount >= HIDDEN_BATCHES_MAX;
   }
 
   /**
-   * Skips rows that are not current. These often come in long runs, so up to a batch of them is
-   * skipped per call, even if the caller requests one row at a time.
+   * Skips rows that are not current. Such rows often come in long runs, so up to a batch of them
+   * is skipped per call, even if the caller requests one row at a time.
    */
   #skipHidden(): void {
     const start = this.#firstAlive(this.#row, this.#rowEnd);
@@ -193,7 +197,7 @@ export class SegmentScan implements RowSource {
     return withTombstones ? start : this.#segment.livePages.firstAlive({ start, end }, upTo);
   }
 
-  /** Selects rows through the group's sort order. Returns false if that is not possible. */
+  /** Selects rows through the row group's sort order. Returns false if that is not possible. */
   #chooseRows(): boolean {
     const { keySpans, upTo, withTombstones } = this.#filter;
     if (keySpans === undefined || withTombstones) return false;
@@ -231,7 +235,7 @@ export class SegmentScan implements RowSource {
     return withTombstones || !reader.hasTombstones(this.#group) || !reader.isTombstone(row);
   }
 
-  /** Returns the current rows from `start` to `end`, which lie within the current group. */
+  /** Returns the current rows from `start` to `end`, which lie within the current row group. */
   #batch(start: number, end: number): ScanBatch | undefined {
     const columns = this.#columns;
     if (columns === undefined) return undefined;
@@ -251,8 +255,8 @@ export class SegmentScan implements RowSource {
   }
 
   /**
-   * Returns the current rows from `start` to `end`, numbered from `start`; undefined if all are
-   * current.
+   * Returns the numbers of the current rows from `start` to `end`, counted from `start`; undefined
+   * if all rows are current.
    */
   #current(start: number, end: number): Uint32Array | undefined {
     const { deletions, livePages } = this.#segment;
@@ -289,7 +293,8 @@ export function columnTypeOf(table: StoredTable, columnId: number): DataType {
 }
 
 /**
- * Returns how many rows of a group to read at a time, so as not to unpack too many bytes per step.
+ * Returns how many rows of a row group to read at a time, so as not to decompress too many bytes
+ * per step.
  */
 export function rowsAtOnce(
   reader: SegmentReader,
@@ -305,12 +310,12 @@ export function rowsAtOnce(
   return Math.max(1, Math.floor((UNPACKED_BYTES_MAX / byteCount) * reader.groupRows(group)));
 }
 
-/** A range of requested rows, numbered from the start of their group. */
+/** A range of requested rows, numbered from the start of their row group. */
 export interface GroupRows {
   readonly group: number;
   readonly start: number;
   readonly end: number;
-  /** The buffers that the columns of a segment are decoded into. */
+  /** The buffers into which the columns of a segment are decoded. */
   readonly buffers?: Map<number, ColumnBuffer> | undefined;
   /** Whether numbers are decoded into the buffers only when first accessed. */
   readonly isDeferred?: boolean;
@@ -324,7 +329,7 @@ export class GroupColumns {
   readonly #table: StoredTable;
   readonly #segment: OpenSegment;
   readonly #group: number;
-  /** The requested rows, numbered from the start of the group. */
+  /** The first requested row, numbered from the start of the row group. */
   readonly #start: number;
   readonly #end: number;
   readonly #isPartial: boolean;
@@ -369,8 +374,8 @@ export class GroupColumns {
   }
 
   /**
-   * Decodes numbers without the cache: if every scan went through it, it would not make any of
-   * them faster.
+   * Decodes numbers without the cache, which would make no scan faster if every scan went through
+   * it.
    */
   #numbers(columnId: number, start: number, end: number): Vector {
     const span = { start, end, buffer: this.#bufferOf(columnId), isDeferred: this.#isDeferred };
@@ -396,8 +401,8 @@ export class GroupColumns {
   }
 
   /**
-   * Unpacks only the rows of this batch, because unpacking takes time. Text is unpacked when first
-   * accessed.
+   * Decompresses only the rows of this batch, because decompression takes time. Text is
+   * decompressed when first accessed.
    */
   #unpacked(columnId: number, start: number, end: number): Vector {
     const segment = this.#segment;
@@ -441,21 +446,22 @@ export class GroupColumns {
 }
 
 /**
- * The maximum share of rows that may be selected, because reading one takes as long as scanning
- * 16.
+ * The maximum share of rows that may be selected through a sort order. Reading one selected row
+ * takes as long as scanning 16 rows.
  */
 const CHOSEN_SHARE_MAX: number = 1 / 16;
 
 /**
- * A group's order is used only if the owner's requested rows make up at least this share of the
- * group. The order covers all owners, so below this share all requested rows are examined instead.
+ * The minimum share of a row group that the owner's requested rows must make up for the group's
+ * sort order to be used. The order covers all owners, so below this share all requested rows are
+ * examined instead.
  */
 const GROUP_SHARE_MIN = 0.25;
 
 /**
- * Returns the rows within a span of one group whose values lie within given ranges of a column, in
- * ascending order. It uses the group's sort order instead of examining every row. Returns
- * undefined if too many rows match, or if the group has no order.
+ * Returns the rows within a span of one row group whose values lie within given ranges of a
+ * column, in ascending order. The function uses the group's sort order instead of examining every
+ * row. Returns undefined if too many rows match, or if the group has no order.
  *
  * If more than a sixteenth of a group matches, the group is scanned as usual. A text column has no
  * zone map, so each of its groups is sorted once. Orders are not computed if they would fill more
@@ -478,7 +484,7 @@ function chosenRows(
   const whole = { start: reader.groupStart(group), end: reader.groupStart(group + 1) };
   const live = livePages.liveRows(whole, upTo);
   // With many replaced rows, the zone map gives a poor estimate, since most replaced values are
-  // outside the range of the live ones.
+  // outside the range of the live values.
   const isDense = live.hiddenCount < groupRows / 2;
   if (isDense && zone !== undefined && expectedShare(zone, spans) > CHOSEN_SHARE_MAX) {
     return undefined;
@@ -506,7 +512,8 @@ function chosenRows(
 }
 
 /**
- * Estimates the share of a group that lies within the ranges, assuming evenly distributed numbers.
+ * Estimates the share of a row group's numbers that lies within the ranges, assuming evenly
+ * distributed numbers.
  */
 function expectedShare(
   zone: { readonly min: number; readonly max: number },

@@ -18,7 +18,7 @@ import {
 import { gathered } from "../memtable/memtable_segment.ts";
 
 export interface SeqSource<Rows> {
-  /** A lower bound on all seqs that the source has yet to return. */
+  /** A lower bound on the seqs of all rows that the source has yet to return. */
   readonly minSeq: number;
   /**
    * Returns rows in ascending seq order; undefined at the end. If batches may be empty, it may
@@ -39,8 +39,8 @@ export class MergedRows<Rows> {
   readonly pieces: readonly Piece<Rows>[];
   readonly rowCount: number;
   /**
-   * The rows' indexes across all pieces, in seq order; undefined if the pieces are already in
-   * order.
+   * The indexes of the rows among all pieces of batches, in seq order; undefined if the pieces are
+   * already in order.
    */
   readonly #order: Selection | undefined;
 
@@ -120,8 +120,8 @@ export class SeqMerge<Rows extends { readonly rowCount: number }> {
   }
 
   /**
-   * Reads a batch from every source that may contain the next row. Returns false if one of them
-   * returned no rows.
+   * Reads a batch from every source that may contain the next row. Returns false if one of the
+   * sources returned no rows.
    */
   #fill(limit: number): boolean {
     for (;;) {
@@ -145,7 +145,7 @@ export class SeqMerge<Rows extends { readonly rowCount: number }> {
   }
 
   /**
-   * Chooses the head that provides each next row, until one of them may have run out of rows.
+   * Chooses the source that provides each next row, until the batch of one source may be used up.
    * Returns the indexes of the chosen rows.
    */
   #pick(limit: number): Uint32Array {
@@ -176,7 +176,7 @@ export class SeqMerge<Rows extends { readonly rowCount: number }> {
 
   #merged(firsts: readonly number[], picked: Uint32Array): MergedRows<Rows> {
     const pieces: Piece<Rows>[] = [];
-    // For each head, the position of its next row, counted over all pieces.
+    // For each source, the position of its next row, counted over all pieces of batches.
     const places = new Uint32Array(firsts.length);
     let count = 0;
     for (const [index, { next: to, rows }] of this.#heads.entries()) {

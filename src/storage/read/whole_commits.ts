@@ -57,7 +57,7 @@ export function lastCommitUpTo(table: StoredTable, bound: PartitionBound): numbe
   return Math.min(commitSeq, bound.upTo);
 }
 
-/** Returns the index of a commit's first version; if there is none, the number of versions. */
+/** Returns the index of a commit's first version; the number of versions if there is none. */
 function firstOfCommit(versions: OwnVersions, commitSeq: number): number {
   let low = 0;
   let high = versions.count;

@@ -38,7 +38,7 @@ export class LocalSharing implements SharingStore<KnownTables> {
     // exists.
     const found = tableIds.flatMap((tableId) => tables.get(tableId)?.requireAvailable() ?? []);
     const segments = found.flatMap((table) => table.segments);
-    // Damage must be detected before anything is recorded as known to the reader.
+    // Damage must be detected before the store records which data the reader has.
     for (const segment of segments) if (!segment.entry.quarantined) segment.requireDeletions();
     for (const table of found) segments.push(...historyFor(table, bounds));
     const shared = found.map((table) =>

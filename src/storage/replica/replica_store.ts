@@ -82,7 +82,8 @@ export class ReplicaStore implements ReadStore {
 
   /**
    * Creates the store of a reader thread, without any tables.
-   * @param options.cacheBytes The maximum size in bytes of the cache for unpacked segment parts.
+   * @param options.cacheBytes The maximum size in bytes of the cache for decompressed parts of
+   *   segments.
    * @param options.nextId Requests an id from the store that issues them.
    */
   constructor(disk: Disk, { cacheBytes, nextId }: { cacheBytes: number; nextId: () => number }) {
@@ -95,17 +96,17 @@ export class ReplicaStore implements ReadStore {
     return this.#upTo;
   }
 
-  /** The size in bytes of the unpacked segment parts in the cache. */
+  /** The size in bytes of the decompressed parts of segments in the cache. */
   get cachedBytes(): number {
     return this.#cache.byteCount;
   }
 
-  /** Drops the unpacked segment parts from the cache. */
+  /** Drops the decompressed parts of segments from the cache. */
   giveBackMemory(): void {
     this.#cache.clear();
   }
 
-  /** Replaces the open tables with those of another statement. */
+  /** Replaces the open tables with the tables of another statement. */
   open(
     tables: readonly SharedTable[],
     { eras, upTo }: { readonly eras: readonly SeqEra[]; readonly upTo: Seq },
@@ -117,7 +118,9 @@ export class ReplicaStore implements ReadStore {
     );
   }
 
-  /** Closes files and releases memory that belong to no table any more. */
+  /**
+   * Closes files and releases memory of segments and memtables that no longer belong to a table.
+   */
   drop({ memtableIds, segmentIds }: DroppedShares): void {
     this.#tables = new Map();
     for (const id of memtableIds) this.#memtables.delete(id);
@@ -261,8 +264,8 @@ export class ReplicaStore implements ReadStore {
       try {
         return openListedIndex(this.#disk, path, { entry, indexId, open });
       } catch (error) {
-        // Safe: the caller builds the index from the rows instead, and the event loop reports the
-        // damage.
+        // Ignoring the damage is safe: the caller builds the index from the rows instead, and the
+        // event loop reports the damage.
         if (error instanceof CorruptionError) return undefined;
         throw error;
       }
@@ -297,7 +300,7 @@ function indexKeys(table: StoredTable, owner: number): void {
 
 /** A memtable whose keys are indexed when they are first searched. */
 class KeyedMemtable extends Memtable {
-  /** For each owner, how many rows have their keys indexed. */
+  /** For each owner, the number of rows whose keys are indexed. */
   readonly #indexed = new Map<number, number>();
 
   indexKeys(owner: number, keyPositions: readonly number[]): void {

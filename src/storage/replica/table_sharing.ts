@@ -2,9 +2,9 @@
  * Shares tables with one reader in another thread: describes the rows that a statement may read
  * there, and keeps track of the rows that the reader already has.
  *
- * Invariant: the part of a share at or below its bound never changes. A memtable's arrays may be
- * replaced by larger ones in the meantime, but the rows of the share stay in the old arrays. A
- * replacement recorded later has a seq above the bound.
+ * Invariant: shared data at or below the statement's bound on seqs never changes. A memtable's
+ * arrays may be replaced by larger arrays in the meantime, but the shared rows stay in the old
+ * arrays. A replacement recorded later has a seq above the bound.
  */
 import type { SegmentEntry } from "../contract/manifest.ts";
 import type {
@@ -26,7 +26,7 @@ interface KnownMemtable {
   readonly table: StoredTable;
   /** How many of the memtable's rows the reader already has. */
   rowCount: number;
-  /** For each column in a plain array, how many values the reader already has. */
+  /** For each column stored in a plain array, the number of values that the reader already has. */
   readonly plainCounts: Map<MemColumn, number>;
 }
 
@@ -58,7 +58,10 @@ export class KnownTables implements TableSharing {
     };
   }
 
-  /** Returns what the reader has but no table uses any more, and clears this list. */
+  /**
+   * Returns the segments and memtables that the reader still has although no table uses them, and
+   * clears this list.
+   */
   takeDropped(): DroppedShares {
     const segmentIds: number[] = [];
     const memtableIds: number[] = [];
@@ -91,8 +94,8 @@ export class KnownTables implements TableSharing {
   }
 
   #memtable(memtable: Memtable, table: StoredTable, upTo: number): SharedMemtable[] {
-    // A statement may read at an older seq than the one before it. The reader keeps the rows that
-    // it has, and scans omit those above their bound.
+    // A statement may read at an older seq than the previous statement. The reader keeps the rows
+    // that it has, and scans omit rows above their bound.
     const knownCount = this.#memtables.get(memtable)?.rowCount ?? 0;
     const rowCount = Math.max(knownCount, rowsUpTo(memtable, upTo));
     if (rowCount === 0) return [];

@@ -1,6 +1,6 @@
 /**
- * Represents one column of one row group in a mapped segment file. Views of its parts are created
- * when first used (see `encodings.ts`).
+ * Represents a chunk, that is, one column of one row group in a mapped segment file. Views of its
+ * parts are created when first used (see `encodings.ts`).
  */
 import { assert } from "../../base/assert.ts";
 import {
@@ -62,7 +62,8 @@ export class Chunk {
 
   /**
    * Creates a chunk over the bytes of a mapped file.
-   * @param file The whole map. The entry's offset is relative to its start.
+   * @param file The whole mapped file. The offset in the entry is relative to the start of the
+   *   file.
    */
   constructor({ entry, layout, rowCount }: ChunkShape, file: Uint8Array) {
     this.entry = entry;
@@ -77,7 +78,7 @@ export class Chunk {
     return this.#array;
   }
 
-  /** The offsets and bytes of the rows or, for a dictionary, of its values. */
+  /** The offsets and bytes of the rows' values or, for a dictionary, of its distinct values. */
   get blocks(): Blocks {
     this.#blocks ??= this.#viewOfBlocks();
     return this.#blocks;
@@ -93,7 +94,7 @@ export class Chunk {
     return this.#file.buffer;
   }
 
-  /** The offset in the map where the parts begin, after the null bits. */
+  /** The offset in the mapped file where the parts of the encoding begin, after the null bits. */
   get partsAt(): number {
     const { entry, rowCount } = this;
     return entry.offset + (entry.hasNulls ? padded(Math.ceil(rowCount / 8)) : 0);
@@ -103,7 +104,10 @@ export class Chunk {
     return this.entry.hasNulls && bitAt(this.#nullBits(), row) === 1;
   }
 
-  /** Returns one byte per row, which is 1 if the row's value is NULL; undefined if no value is. */
+  /**
+   * Returns one byte per row, which is 1 if the row's value is NULL; undefined if no value is
+   * NULL.
+   */
   nulls({ start, end }: ChunkRows): Uint8Array | undefined {
     return this.entry.hasNulls ? unpackBits(this.#nullBits(), start, end) : undefined;
   }

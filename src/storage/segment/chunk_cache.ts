@@ -1,5 +1,5 @@
 /**
- * Caches decoded chunks, unpacked blocks of chunks, and sort orders of rows. When the cache is
+ * Caches decoded chunks, decompressed blocks of chunks, and sort orders of rows. When the cache is
  * full, the least recently used entry is evicted.
  *
  * All readers of a thread use the same cache, so a single limit covers all open segments.
@@ -23,8 +23,8 @@ interface Entry {
 }
 
 /**
- * Maps a reader and a chunk index to vectors and orders, and a chunk and a block index to unpacked
- * bytes.
+ * Maps a reader and a chunk index to vectors and sort orders, and a chunk and a block index to
+ * decompressed bytes.
  */
 export class ChunkCache {
   #bytesMax: number;
@@ -45,7 +45,7 @@ export class ChunkCache {
     return this.#bytesMax;
   }
 
-  /** Changes the size limit, and immediately evicts entries that exceed it. */
+  /** Changes the size limit, and immediately evicts entries until the cache is within it. */
   bound(bytesMax: number): void {
     this.#bytesMax = bytesMax;
     this.#shrink();
@@ -57,7 +57,7 @@ export class ChunkCache {
     this.#byteCount = 0;
   }
 
-  /** Issues a number that identifies a new reader or packed chunk. */
+  /** Issues a number that identifies a new reader or compressed chunk. */
   addReader(): number {
     this.#readerCount += 1;
     return this.#readerCount;
@@ -72,7 +72,7 @@ export class ChunkCache {
 
   /**
    * Caches a decoded chunk.
-   * @param aliasedBytes The size of memory that the vector keeps alive in addition to its own.
+   * @param aliasedBytes The size of the memory that the vector keeps alive in addition to its own.
    */
   put(reader: number, chunkIndex: number, item: Vector, aliasedBytes = 0): void {
     this.#put(keyOf(reader, chunkIndex), { item, byteCount: heapBytesOf(item) + aliasedBytes });
@@ -118,7 +118,7 @@ export class ChunkCache {
   }
 
   #put(key: number, entry: Entry): void {
-    // An entry that takes up a large part of the cache would evict too many others.
+    // An entry that takes up a large part of the cache would evict too many other entries.
     if (entry.byteCount * 4 > this.#bytesMax) return;
     this.#remove(key);
     this.#entries.set(key, entry);

@@ -37,7 +37,7 @@ import {
 import { padded } from "./format.ts";
 import { fillFromRuns, fillScaled, runValueAt } from "./number_decoder.ts";
 
-/** Allocates a new array for every vector. It has no state, because nothing is shared. */
+/** Provides a new array for every vector. Because nothing is shared, no state is kept. */
 const NEW_ARRAYS: Pick<ColumnBuffer, "int32s" | "float64s"> = {
   int32s: (length) => new Int32Array(length),
   float64s: (length) => new Float64Array(length),
@@ -48,7 +48,7 @@ type Arrays = typeof NEW_ARRAYS;
 /**
  * Decodes rows of a chunk into a vector that, where possible, shares the file's memory.
  *
- * @param buffer Receives decoded numbers. If omitted, they get an array of their own.
+ * @param buffer Receives decoded numbers. If omitted, the numbers get an array of their own.
  */
 export function decodeRows(
   chunk: Chunk,
@@ -112,7 +112,7 @@ export function decodeValue(chunk: Chunk, row: number): Value {
   }
 }
 
-/** Returns one number of a numeric chunk. In place of NULL, the result is arbitrary. */
+/** Returns one number of a numeric chunk. If the value is NULL, the number is arbitrary. */
 export function decodeNumber(chunk: Chunk, row: number): number {
   const { encoding, base } = chunk.entry;
   if (encoding === NONE) return 0;
@@ -159,7 +159,7 @@ export function decodeLengths(chunk: Chunk): Uint32Array {
 
 /**
  * Returns the lengths of consecutive blocks.
- * @param offsets The offset of each block, followed by the end of the last one.
+ * @param offsets The offset of each block, followed by the end of the last block.
  */
 export function lengthsOf(offsets: Uint32Array): Uint32Array {
   const lengths = new Uint32Array(offsets.length - 1);
@@ -219,7 +219,10 @@ function numberVector(chunk: Chunk, range: ChunkRows, buffer: Arrays): Vector {
   return { kind: "bool", length, values, nulls };
 }
 
-/** Returns the numbers of a chunk that decodes to i32. In place of NULL, they are arbitrary. */
+/**
+ * Returns the numbers of a chunk that decodes to i32. Where the value is NULL, the number is
+ * arbitrary.
+ */
 export function int32sOf(chunk: Chunk, { start, end }: ChunkRows, buffer: Arrays): Int32Array {
   const { encoding, base } = chunk.entry;
   const length = end - start;
@@ -232,7 +235,10 @@ export function int32sOf(chunk: Chunk, { start, end }: ChunkRows, buffer: Arrays
   return addInt16(stored, base, buffer.int32s(length));
 }
 
-/** Returns the numbers of a chunk that decodes to f64. In place of NULL, they are arbitrary. */
+/**
+ * Returns the numbers of a chunk that decodes to f64. Where the value is NULL, the number is
+ * arbitrary.
+ */
 export function float64sOf(chunk: Chunk, { start, end }: ChunkRows, buffer: Arrays): Float64Array {
   const { auxiliary, encoding, base, min, max } = chunk.entry;
   const length = end - start;

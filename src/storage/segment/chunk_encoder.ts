@@ -178,7 +178,8 @@ function rangeOf(numbers: Int32Array | Float64Array, nulls: Uint8Array | undefin
     const value = numbers[row] ?? 0;
     if (value < min) min = value;
     if (value > max) max = value;
-    // Offsets and runs have only one zero, so they would lose the sign of -0.
+    // The offset and run encodings do not distinguish -0 from 0, so they would lose the sign of
+    // -0.
     if (areWhole && (Math.floor(value) !== value || Object.is(value, -0))) areWhole = false;
     if (Number.isNaN(value)) hasNan = true;
   }
@@ -249,7 +250,7 @@ function encodeOffsets(
   const narrow = span <= SPAN_8 ? new Uint8Array(count) : new Uint16Array(count);
   const offsets = span <= SPAN_16 ? narrow : new Uint32Array(count);
   for (let row = 0; row < count; row += 1) {
-    // In place of NULL, the value may be out of range.
+    // The number stored in place of a NULL may be out of range.
     if (nulls === undefined || nulls[row] === 0) offsets[row] = (numbers[row] ?? 0) - min;
   }
   const encoding = span <= SPAN_8 ? OFFSET_8 : span <= SPAN_16 ? OFFSET_16 : OFFSET_32;

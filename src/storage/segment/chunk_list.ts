@@ -1,6 +1,6 @@
 /**
  * Reads the chunk directory of an open segment. The whole directory is verified when the file is
- * opened. After that, it is read from the map.
+ * opened. After that, it is read from the mapped file.
  */
 import { assert, defined } from "../../base/assert.ts";
 import { ByteReader } from "../../base/byte_reader.ts";
@@ -31,7 +31,10 @@ import {
 } from "./format.ts";
 import type { SegmentFile } from "./segment_file.ts";
 
-/** The contents of the directory. Its typed arrays and views share the memory of the map. */
+/**
+ * The contents of a segment's chunk directory. Its typed arrays and views share the memory of the
+ * mapped file.
+ */
 export interface Directory {
   readonly format: number;
   readonly segmentId: number;
@@ -53,7 +56,8 @@ export interface Directory {
   readonly groupStarts: Uint32Array;
   readonly chunkEntries: DataView;
   readonly sections: Readonly<Record<SectionName, Section>>;
-  // The owners section. As in every section, a page is verified before it is first read.
+  // The section with the owners of the rows. As in every section, a page is verified before it is
+  // first read.
   readonly owners: Float64Array;
   readonly ownerStarts: Uint32Array;
   readonly keyHashes: Uint32Array;
@@ -62,7 +66,7 @@ export interface Directory {
 }
 
 /**
- * Reads and verifies the directory.
+ * Reads and verifies a segment's chunk directory.
  * @throws {CorruptionError} If the header, trailer or directory is damaged.
  */
 export function readDirectory(file: SegmentFile): Directory {
@@ -207,7 +211,7 @@ class Section {
   /**
    * Verifies the page that contains the given byte of the section.
    *
-   * @throws {CorruptionError} If its checksum does not match.
+   * @throws {CorruptionError} If the page's checksum does not match.
    */
   touch(byteIndex: number): void {
     const pageIndex = Math.floor(byteIndex / PAGE_BYTES);

@@ -1,5 +1,5 @@
 /**
- * Implements a reusable buffer that a scan decodes values into, so that reading row groups
+ * Implements a reusable buffer into which a scan decodes values, so that reading row groups
  * requires no allocations.
  */
 
@@ -26,7 +26,7 @@ export class ColumnBuffer {
    * gives them the alignment of a column in a file.
    */
   bytes(length: number): Uint8Array {
-    // Extra room is allocated, because the next rows' text rarely has the same length.
+    // The buffer gets room to spare, because the text of the next rows rarely has the same length.
     if (this.#bytes.length < length) this.#bytes = new Uint8Array(Math.ceil(length * 1.25));
     return this.#bytes.subarray(0, length);
   }

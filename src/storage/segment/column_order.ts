@@ -30,14 +30,14 @@ const ROW_MASK = 0xffff;
 const VALUE_SPAN = 2 ** 48;
 
 /**
- * Sorting a group's strings is abandoned if it needs more than this many 40-bit passes on average.
+ * The average number of 40-bit passes above which sorting the strings of a row group is abandoned.
  * A pass takes some milliseconds.
  */
 const PASSES_MAX = 8;
 
 /**
- * How many bytes of a string a word contains. The remaining 8 of the 48 bits contain the number of
- * bytes.
+ * The number of leading bytes of a string that its 48-bit prefix contains. The remaining 8 bits
+ * contain the number of bytes.
  */
 const WORD_BYTES = 5;
 
@@ -52,7 +52,10 @@ assert(
   "column order: row number of a row group does not fit in its bits",
 );
 
-/** Selects the rows of a part that a read still needs once many rows have been replaced. */
+/**
+ * Selects the rows of a row group or memtable part that a read still needs once many rows have
+ * been replaced.
+ */
 export interface LiveRows {
   /** The seq of the ordered read. */
   readonly upTo: number;
@@ -63,8 +66,8 @@ export interface LiveRows {
 }
 
 /**
- * The minimum number of obsolete rows for which a new order is computed. With fewer, it is just as
- * fast to skip them.
+ * The minimum number of obsolete rows in a sort order for which a new order is computed. With
+ * fewer, it is just as fast to skip them.
  */
 const OUTGROWN_ROWS_MIN = 512;
 
@@ -74,8 +77,8 @@ const ALL_ROWS = { hiddenCount: 0, liveFrom: 0 };
 export class ColumnOrder {
   readonly rowCount: number;
   /**
-   * The lowest seq at which the order is complete. A read below it may need rows that were left
-   * out.
+   * The lowest seq at which the sort order is complete. A read at a lower seq may need rows that
+   * were left out.
    */
   readonly liveFrom: number;
   readonly #hiddenCount: number;
@@ -96,15 +99,15 @@ export class ColumnOrder {
     this.#numbers = numbers;
   }
 
-  /** Whether the order contains all rows that a read needs, and not too many others. */
+  /** Whether the sort order contains all rows that a read needs, and not too many other rows. */
   isFor({ hiddenCount, upTo }: LiveRows): boolean {
     const hiddenMax = Math.max(OUTGROWN_ROWS_MIN, this.rowCount / 2);
     return this.liveFrom <= upTo && hiddenCount - this.#hiddenCount <= hiddenMax;
   }
 
   /**
-   * Converts an order of selected rows, numbered among themselves, to an order with the row
-   * numbers that they have among all rows.
+   * Converts a sort order of selected rows, numbered among themselves, to a sort order with the
+   * numbers that the rows have among all rows.
    */
   among(chosen: Uint16Array | undefined, { hiddenCount, upTo }: LiveRows): ColumnOrder {
     const numbers = this.#numbers;
@@ -125,7 +128,9 @@ export class ColumnOrder {
     return this.#rows === undefined ? place : (this.#rows[place] ?? 0);
   }
 
-  /** Returns the value at a position; undefined if the values are not numbers. */
+  /**
+   * Returns the value at a position in the sort order; undefined if the values are not numbers.
+   */
   numberAt(place: number): number | undefined {
     return this.#numbers?.[place];
   }
@@ -136,7 +141,10 @@ export interface PlacedValues {
   readonly valueAt: (place: number) => Value;
 }
 
-/** Returns the positions from `start` to `end` at which values lie within inclusive bounds. */
+/**
+ * Returns the positions from `start` to `end` in a sort order at which values lie within inclusive
+ * bounds.
+ */
 export function placesWithin(
   order: ColumnOrder,
   { max, min }: { readonly min?: Value | undefined; readonly max?: Value | undefined },
@@ -158,8 +166,8 @@ export function placesWithin(
 }
 
 /**
- * Whether columns of a type can be sorted. Numbers can, and so can text, which is sorted by its
- * bytes.
+ * Whether columns of a type can be sorted. Numbers can be sorted, and so can text, which is sorted
+ * by its bytes.
  */
 export function isOrderedKind(type: DataType): boolean {
   const kind = physicalKind(type);
@@ -210,7 +218,7 @@ export function orderOf(vector: Vector): ColumnOrder | undefined {
   }
 }
 
-/** Sorts only the rows that a read may need. They keep their row numbers. */
+/** Sorts only the rows that a read may need. The rows keep their numbers. */
 export function liveOrderOf(vector: Vector, live: LiveRows): ColumnOrder | undefined {
   const chosen = live.rows();
   const wanted =
@@ -238,7 +246,9 @@ function orderOfNumbers(values: Int32Array | Float64Array, length: number): Colu
   return new ColumnOrder(length, { rows, numbers });
 }
 
-/** Sorts rows by their numbers. Returns undefined if they are already in ascending order. */
+/**
+ * Sorts rows by their numeric values. Returns undefined if they are already in ascending order.
+ */
 function sortedRows(values: Int32Array | Float64Array, length: number): Uint16Array | undefined {
   let min = Number.POSITIVE_INFINITY;
   let max = Number.NEGATIVE_INFINITY;
@@ -303,7 +313,8 @@ function sortTexts(vector: Utf8Vector, all: Uint32Array): boolean {
     }
     sortWords(words);
     for (const { start, end } of equalRuns(words)) {
-      // Strings that end within the word are equal, so only longer ones are compared further.
+      // Strings that end within the compared prefix are equal, so only longer strings are compared
+      // further.
       const isLonger = (((words[2 * start] ?? 0) >>> ROW_BITS) & 0xff) > WORD_BYTES;
       if (!isLonger) continue;
       pending.push({ words: words.subarray(2 * start, 2 * end), depth: depth + WORD_BYTES });
@@ -313,7 +324,7 @@ function sortTexts(vector: Utf8Vector, all: Uint32Array): boolean {
 }
 
 /**
- * Returns the length in bytes of the longest common prefix of some strings. They are known to
+ * Returns the length in bytes of the longest common prefix of some strings, which are known to
  * share the first `known` bytes.
  */
 function commonBytes({ bytes, offsets }: Utf8Vector, words: Uint32Array, known: number): number {

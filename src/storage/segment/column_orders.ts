@@ -15,14 +15,14 @@ import {
 import { layoutOf } from "./format.ts";
 import type { RowSpan, SegmentReader } from "./reader.ts";
 
-/** The memory in bytes that an order takes per row, including the row number. */
+/** The memory in bytes that a sort order takes per row, including the row number. */
 const ROW_BYTES = 10;
 
-/** The maximum share of the cache that the orders of one column may take up. */
+/** The maximum share of the cache that the sort orders of one column may take up. */
 const CACHE_SHARE_MAX = 0.5;
 
 /**
- * Whether orders with this many rows in total would stay in the cache until they are requested
+ * Whether sort orders of `rowCount` rows in total would stay in the cache until they are requested
  * again.
  */
 export function areOrdersKept(rowCount: number, cache: ChunkCache = sharedCache): boolean {
@@ -33,7 +33,10 @@ export class ColumnOrders {
   readonly #reader: SegmentReader;
   readonly #cache: ChunkCache;
   readonly #cacheKey: number;
-  /** Numbers the columns in order of first use, to identify their orders in the cache. */
+  /**
+   * A number for each column, in order of first use, which identifies the column's sort orders in
+   * the cache.
+   */
   readonly #columnNumbers = new Map<number, number>();
 
   constructor(reader: SegmentReader, cache: ChunkCache = sharedCache) {
@@ -42,7 +45,9 @@ export class ColumnOrders {
     this.#cacheKey = cache.addReader();
   }
 
-  /** Whether the rows of a group can be sorted. Determined without reading rows. */
+  /**
+   * Whether the rows of a row group can be sorted by a column. Determined without reading rows.
+   */
   has(columnId: number, group: number): boolean {
     const type = this.#reader.columnType(columnId);
     const entry = this.#reader.chunkEntry(columnId, group);
@@ -53,15 +58,15 @@ export class ColumnOrders {
       : this.#reader.zone(columnId, group) !== undefined;
   }
 
-  /** Whether the order of a group for a given read is cached. */
+  /** Whether the sort order of a row group for a given read is cached. */
   isKnown(columnId: number, group: number, live: LiveRows): boolean {
     const order = this.#cache.order(this.#cacheKey, this.#numberOf(columnId, group));
     return order?.isFor(live) === true;
   }
 
   /**
-   * Returns the order of all rows of a group that a read may need; undefined if sorting would take
-   * longer than a few milliseconds. A failed attempt is not remembered.
+   * Returns the sort order of all rows of a row group that a read may need; undefined if sorting
+   * would take longer than a few milliseconds. A failed attempt is not remembered.
    */
   ofGroup(columnId: number, group: number, live: LiveRows): ColumnOrder | undefined {
     const number = this.#numberOf(columnId, group);
@@ -69,7 +74,8 @@ export class ColumnOrders {
     if (known?.isFor(live) === true) return known;
     const rows = { start: 0, end: this.#reader.groupRows(group), live };
     const order = this.ofRows(columnId, group, rows);
-    // Only the order for the newest bound is kept, since most reads are at the newest seq.
+    // Only the sort order for the newest bound on seqs is kept, since most reads are at the newest
+    // seq.
     const isOlder = known !== undefined && known.liveFrom > live.upTo;
     if (order !== undefined && !isOlder) this.#cache.putOrder(this.#cacheKey, number, order);
     return order;
@@ -89,7 +95,7 @@ export class ColumnOrders {
     return liveOrderOf(defined(rows, "column order: column is missing from the segment"), live);
   }
 
-  /** Drops all orders, because the file is being closed. */
+  /** Drops all sort orders, because the file is being closed. */
   release(): void {
     this.#cache.removeReader(this.#cacheKey, this.#columnNumbers.size * this.#reader.groupCount);
   }

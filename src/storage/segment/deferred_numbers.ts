@@ -46,7 +46,7 @@ const DEFERRED: ReadonlySet<number> = new Set([
 ]);
 
 export interface DecodeOptions {
-  /** The buffer that numbers are decoded into. If undefined, they get a new array. */
+  /** The buffer into which numbers are decoded. If undefined, the numbers get a new array. */
   readonly buffer?: ColumnBuffer | undefined;
   /** Whether numbers are decoded into the buffer only when first accessed. */
   readonly isDeferred?: boolean | undefined;
@@ -69,7 +69,7 @@ export function decodeNowOrLater(
   return layout === "i32" ? new DeferredInt32s(rows) : new DeferredFloat64s(rows);
 }
 
-/** Rows of a numeric chunk, and the buffer that they are to be decoded into. */
+/** Rows of a numeric chunk that are yet to be decoded, and the buffer for their numbers. */
 class UnreadRows {
   readonly chunk: Chunk;
   readonly range: ChunkRows;

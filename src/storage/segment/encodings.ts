@@ -58,7 +58,7 @@ export const SCALED_8 = 14;
 export const SCALED_16 = 15;
 export const SCALED_32 = 16;
 
-/** The names of the encodings for display, by number. */
+/** The names of the encodings as shown to users, by encoding number. */
 export const ENCODING_NAMES: readonly string[] = [
   "none",
   "constant",

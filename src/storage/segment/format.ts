@@ -112,7 +112,7 @@ export const PACKED_FORMAT = 3;
  */
 export const PLAIN_FORMAT = 2;
 
-/** Whether a format number is that of a history segment. */
+/** Whether a format number denotes a history segment. */
 export function isHistoryFormat(format: number): boolean {
   return format === HISTORY_FORMAT || format === VALUES_HISTORY_FORMAT;
 }
@@ -145,7 +145,10 @@ export const SYSTEM_COLUMN_IDS: readonly number[] = [
 export const REPLACING_COLUMN_ID = -5;
 export const HISTORY_COLUMN_IDS: readonly number[] = [...SYSTEM_COLUMN_IDS, REPLACING_COLUMN_ID];
 
-/** Stand in for column ids in the checksum seeds of parts of the file that are not chunks. */
+/**
+ * Numbers used in place of column ids in the checksum seeds of parts of the file that are not
+ * chunks.
+ */
 const HEADER_PLACE = -100;
 const TRAILER_PLACE = -101;
 const DIRECTORY_PLACE = -102;
@@ -160,7 +163,7 @@ export const SECTION_NAMES = [
   /** One u32 per entry, ascending: the hashes of (owner, key). */
   "keyHashes",
   /**
-   * One u32 per entry: the row that each hash belongs to. Among equal hashes, rows are in
+   * One u32 per entry: the row to which each hash belongs. Among equal hashes, rows are in
    * descending order.
    */
   "keyRows",
@@ -170,7 +173,7 @@ export const SECTION_NAMES = [
 
 export type SectionName = (typeof SECTION_NAMES)[number];
 
-/** How a column's chunks are decoded into vectors. */
+/** The layout of a column's values, which determines how its chunks are decoded into vectors. */
 export type Layout = "bool" | "i32" | "f64" | "text" | "bytes" | "embedding" | "values";
 
 export function layoutOf(type: DataType): Layout {
@@ -227,7 +230,10 @@ export class PlaceHash {
     this.#hash = { low: seed, high: 0 };
   }
 
-  /** Adds the next piece. All but the last must have HASH_BYTES_MAX bytes. */
+  /**
+   * Adds the next piece to the checksum. Every piece except the last must have HASH_BYTES_MAX
+   * bytes.
+   */
   add(piece: Uint8Array): void {
     assert(piece.length <= HASH_BYTES_MAX, "segment hash: piece exceeds HASH_BYTES_MAX bytes");
     this.#hash = xxHash3(piece, (this.#hash.low ^ this.#hash.high) >>> 0);
@@ -341,7 +347,7 @@ export function segmentFormatOf(header: Uint8Array): number | undefined {
   return numberInMagic(header, MAGIC_NAME);
 }
 
-/** Reads a trailer; undefined if the trailer is damaged. */
+/** Reads a segment's trailer; undefined if the trailer is damaged. */
 export function decodeTrailer(bytes: Uint8Array): Trailer | undefined {
   const view = new DataView(bytes.buffer, bytes.byteOffset, TRAILER_BYTES);
   const segmentId = u53At(view, 0);
@@ -378,7 +384,7 @@ export function writeChunkEntry(writer: ByteWriter, entry: ChunkEntry): void {
   writer.u32(entry.hash.high);
 }
 
-/** Reads the entry at an offset of a verified directory. */
+/** Reads the chunk entry at an offset of a verified directory. */
 export function readChunkEntry(view: DataView, at: number): ChunkEntry {
   return {
     offset: view.getUint32(at + 4, true) * 4294967296 + view.getUint32(at, true),

@@ -14,7 +14,7 @@ import { isArrayValue, type Value, type Vector } from "../../types/mod.ts";
  */
 export const GROUP_BYTES_MAX: number = 8 * 1024 * 1024;
 
-/** Returns the end (exclusive) of the group that begins at `start`. */
+/** Returns the end (exclusive) of the row group that begins at `start`. */
 export function groupEnd(vectors: readonly Vector[], start: number, rowCount: number): number {
   assert(start < rowCount, "segment writer: row group would be empty");
   let end = Math.min(rowCount, start + ROW_GROUP_ROWS_MAX);

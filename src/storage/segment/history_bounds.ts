@@ -8,7 +8,10 @@ import type { HistoryBounds } from "../contract/manifest.ts";
 import { REPLACING_COLUMN_ID } from "./format.ts";
 import type { SegmentReader } from "./reader.ts";
 
-/** Returns the bounds; undefined if the segment is not a history segment. */
+/**
+ * Returns the range of the seqs that replaced a history segment's rows; undefined if the segment
+ * is not a history segment.
+ */
 export function historyBoundsOf(reader: SegmentReader): HistoryBounds | undefined {
   if (!reader.isHistory) return undefined;
   let lowest = Infinity;

@@ -40,13 +40,13 @@ const FORM: IndexForm = {
 export interface IndexEntries {
   /** The prefix of each key (`index_order.ts`). */
   readonly prefixes: Float64Array;
-  /** The row that each key belongs to. */
+  /** The row to which each key belongs. */
   readonly rows: Uint32Array;
   /** The length in bytes of the prefix that all strings in the first column have in common. */
   readonly commonBytes: number;
 }
 
-/** Yields the bytes of a file in order. */
+/** Yields the bytes of an index file in order. */
 export function* indexFilePieces(
   place: IndexFilePlace,
   { commonBytes, prefixes, rows }: IndexEntries,
@@ -68,8 +68,8 @@ export function* indexFilePieces(
 /**
  * Opens the file of a sorted index, and verifies all of its bytes.
  *
- * @throws {CorruptionError} If it is damaged or belongs elsewhere.
- * @throws {DiskError} If it is missing or cannot be read.
+ * @throws {CorruptionError} If the file is damaged or belongs to another segment or index.
+ * @throws {DiskError} If the file is missing or cannot be read.
  */
 export function openIndexFile(
   disk: Disk,

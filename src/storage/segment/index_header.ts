@@ -25,13 +25,15 @@ export const INDEX_HEADER_BYTES = 64;
 
 const SEALED_BYTES = 56;
 
-/** What distinguishes the files of sorted indexes from those of inverted indexes. */
+/**
+ * The properties that distinguish the files of sorted indexes from the files of inverted indexes.
+ */
 export interface IndexForm {
   readonly magicName: string;
   readonly format: number;
   /**
-   * The locations of header and body in the checksum seeds. There, the index id takes the place of
-   * a column id.
+   * The locations of header and body for their checksum seeds, in which the index id takes the
+   * place of a column id.
    */
   readonly headerPlace: number;
   readonly bodyPlace: number;
@@ -45,7 +47,7 @@ export interface IndexFilePlace {
   readonly rowCount: number;
 }
 
-/** The fields of a header other than those ids. */
+/** The fields of an index file's header other than the ids that identify the file. */
 export interface IndexHeader {
   readonly detail: number;
   readonly bodyHash: Hash64;
@@ -78,7 +80,7 @@ export function encodeIndexHeader(
   return writer.copy();
 }
 
-/** A file whose bytes match its checksums. */
+/** An index file whose bytes match its checksums. */
 export interface VerifiedIndexFile {
   readonly file: SegmentFile;
   readonly header: IndexHeader;
@@ -88,8 +90,8 @@ export interface VerifiedIndexFile {
  * Opens an index file, and verifies all of its bytes.
  *
  * @param bodyBytes The number of bytes after the header; undefined if the header states it.
- * @throws {CorruptionError} If it is damaged or belongs elsewhere.
- * @throws {DiskError} If it is missing or cannot be read.
+ * @throws {CorruptionError} If the file is damaged or belongs to another segment or index.
+ * @throws {DiskError} If the file is missing or cannot be read.
  */
 export function openVerified(
   disk: Disk,
@@ -122,7 +124,9 @@ export function openVerified(
   }
 }
 
-/** Reads a header; undefined if it is damaged or belongs to a different file. */
+/**
+ * Reads the header of an index file; undefined if it is damaged or belongs to a different file.
+ */
 function decodeHeader(
   bytes: Uint8Array,
   form: IndexForm,

@@ -19,7 +19,7 @@ import {
 } from "../../types/mod.ts";
 import type { IndexColumn } from "../contract/key_expressions.ts";
 
-/** How many bytes of a string its prefix contains. */
+/** The maximum number of bytes of a string that its prefix contains. */
 const PREFIX_BYTES = 6;
 
 const encoder = new TextEncoder();
@@ -127,8 +127,8 @@ export function prefixOfBytes(bytes: Uint8Array, start: number, end: number): nu
 let scratch: Uint8Array = new Uint8Array(0);
 
 /**
- * Returns the prefix of a string from position `start` on. All characters before that must be
- * ASCII.
+ * Returns the prefix of a string from position `start` on. All characters before this position
+ * must be ASCII.
  */
 export function prefixOfText(text: string, start = 0): number {
   let high = 0;
@@ -144,7 +144,8 @@ export function prefixOfText(text: string, start = 0): number {
 
 function prefixOfUtf8(text: string, start: number): number {
   if (scratch.length === 0) scratch = new Uint8Array(3 * (PREFIX_BYTES + 1));
-  // Includes one more code unit, so as not to split a surrogate pair within the prefix.
+  // Encodes one more code unit than the prefix needs, so as not to split a surrogate pair within
+  // the prefix.
   const { written } = encoder.encodeInto(text.slice(start, start + PREFIX_BYTES + 1), scratch);
   return prefixOfBytes(scratch, 0, written);
 }

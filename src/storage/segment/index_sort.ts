@@ -1,6 +1,7 @@
 /**
- * Sorts numbers along with their row numbers. Short lists are sorted by insertion. Longer ones are
- * radix-sorted on their bits, from the least to the most significant digit. Both sorts are stable.
+ * Sorts numbers along with their row numbers. Short lists are sorted by insertion. Longer lists
+ * are radix-sorted on their bits, from the least to the most significant digit. Both sorts are
+ * stable.
  *
  * The bits of doubles sort like the numbers once the sign bit is inverted and, for negative
  * numbers, all other bits as well (Herf 2001, "Radix tricks").
@@ -10,7 +11,7 @@ import { assert } from "../../base/assert.ts";
 /** The maximum length of a list sorted by insertion. */
 const INSERTED_MAX = 32;
 
-/** In lists of at least this length, a digit has 11 bits, otherwise 8. */
+/** The length of a list from which a digit of the radix sort has 11 bits instead of 8. */
 const LARGE_MIN = 8192;
 
 const SIGN = 0x8000_0000;
@@ -60,7 +61,7 @@ interface Sorted {
 }
 
 interface Digit {
-  /** Which half of a key contains the digit: 0 for the low half, 1 for the high half. */
+  /** The half of a key that contains the digit: 0 for the low half, 1 for the high half. */
   readonly word: number;
   readonly shift: number;
   readonly mask: number;

@@ -138,7 +138,7 @@ export class TieSorter {
     }
   }
 
-  /** Sorts rows whose values are equal in all columns up to `at` by the columns after it. */
+  /** Sorts rows whose values are equal in all columns up to `at` by the remaining columns. */
   *#sortByNext(rows: Uint32Array, at: number): Generator<void, void> {
     const next = at + 1;
     // Rows with equal keys are already in row order, since every sort is stable.
@@ -154,7 +154,7 @@ export class TieSorter {
   }
 }
 
-/** Sorts rows by their values, reordering both arrays alike. */
+/** Sorts rows by their values, and reorders the array of values in the same way. */
 function sortWithValues(
   rows: Uint32Array,
   values: Value[],

@@ -9,7 +9,8 @@ import { assert } from "../../base/assert.ts";
 import { type Row, type Value, type Vector, valueAt } from "../../types/mod.ts";
 
 /**
- * The two halves of a number, as signed integers, which keep loops on integers instead of doubles.
+ * The two halves of a number as signed integers, so that loops compute with integers instead of
+ * doubles.
  */
 const words: Int32Array = new Int32Array(2);
 const number: Float64Array = new Float64Array(words.buffer);
@@ -55,7 +56,7 @@ function mixNumbers(hashes: Int32Array, values: Int32Array | Float64Array, start
   }
 }
 
-/** Returns the hash of a single key, the same as {@linkcode hashKeys} computes. */
+/** Returns the hash of a single key, equal to the hash that {@linkcode hashKeys} computes. */
 export function hashOfKey(owner: number, key: Row): number {
   let hash = mixNumber(0, owner);
   for (const value of key) hash = mixValue(hash, value);

@@ -28,7 +28,7 @@ export interface KeyEntries {
 }
 
 /**
- * Key entries as signed integers. A loop over u32 values turns those of 2^31 and above into
+ * Key entries as signed integers. A loop over u32 values turns numbers of 2^31 and above into
  * doubles, which made building the filter several times slower in measurements.
  */
 interface SignedEntries {
@@ -86,7 +86,10 @@ export function* sortKeys(hashes: Uint32Array): Generator<void, KeyEntries> {
   return from;
 }
 
-/** Counts each digit at the index after its own, where the running sum needs the count. */
+/**
+ * Counts how often each digit occurs. The count of digit d is stored at index d + 1, where the
+ * running sum needs it.
+ */
 function countDigits(hashes: Int32Array, shift: number, places: Int32Array): void {
   for (let i = 0; i < hashes.length; i += 1) {
     const digit = ((hashes[i] as number) >>> shift) & (DIGIT_SPAN - 1);
@@ -110,7 +113,10 @@ function placeByDigit(
   }
 }
 
-/** Called with the byte offset of each entry before the entry is read, to verify its page. */
+/**
+ * Called with the byte offset of each entry of the key index before the entry is read, to verify
+ * its page.
+ */
 export interface Touched {
   touch(byteIndex: number): void;
 }
@@ -142,8 +148,8 @@ interface Bracket {
 }
 
 /**
- * Finds bounds with hashes[low - 1] < wanted <= hashes[high], at increasing distances from the
- * estimate.
+ * Finds bounds with hashes[low - 1] < wanted <= hashes[high] by looking at increasing distances
+ * from the estimate.
  */
 function bracket(
   hashes: Uint32Array,
@@ -188,7 +194,7 @@ function lowerBound(
   return low;
 }
 
-/** Builds the filter for some hashes, yielding often. */
+/** Builds the Bloom filter for some hashes, yielding often. */
 export function* buildFilter(hashes: Uint32Array): Generator<void, Uint8Array> {
   assert(hashes.length > 0, "key filter: cannot build a filter without keys");
   const blockCount = Math.ceil((hashes.length * BITS_PER_KEY) / (BLOCK_BYTES * 8));
@@ -215,7 +221,7 @@ function addToFilter(words: Int32Array, hashes: Int32Array): void {
   }
 }
 
-/** Returns the offset of the 64-byte block of the filter that a hash belongs to. */
+/** Returns the offset of the 64-byte block of the filter to which a hash belongs. */
 export function filterOffset(hash: number, filterBytes: number): number {
   return blockOf(hash, filterBytes / BLOCK_BYTES) * BLOCK_BYTES;
 }

@@ -9,7 +9,7 @@ import type { Directory } from "./chunk_list.ts";
 import { hashOfKey } from "./key_hash.ts";
 import { filterHas, filterOffset, findHash } from "./key_places.ts";
 
-/** The smallest and largest key, if the key is a single numeric column. */
+/** The smallest and the largest primary key of a segment whose key is a single numeric column. */
 interface KeyBounds {
   readonly min: number;
   readonly max: number;
@@ -97,7 +97,7 @@ export class KeySearch {
     let max = Number.NEGATIVE_INFINITY;
     for (let group = 0; group < this.#rows.groupCount; group += 1) {
       const zone = columnId === undefined ? undefined : this.#rows.zone(columnId, group);
-      // A group without a zone map may contain any key.
+      // A row group without a zone map may contain any key.
       if (zone === undefined) return ANY_KEY;
       min = Math.min(min, zone.min);
       max = Math.max(max, zone.max);

@@ -9,18 +9,21 @@ export interface Runs {
   readonly starts: Uint32Array;
   readonly firsts: Float64Array;
   readonly steps: Float64Array;
-  /** The total number of rows in all runs. */
+  /** The total number of rows that the runs represent. */
   readonly rowCount: number;
 }
 
-/** Returns the number of a row that is stored in runs. */
+/** Returns the number of one row from numbers stored in runs. */
 export function runValueAt(runs: Runs, row: number): number {
   const index = runOf(runs.starts, row);
   const begin = runs.starts[index] ?? 0;
   return (runs.firsts[index] ?? 0) + (row - begin) * (runs.steps[index] ?? 0);
 }
 
-/** Fills an array with the numbers of consecutive rows stored in runs, starting at `start`. */
+/**
+ * Fills an array with the numbers of consecutive rows, starting at row `start`, from numbers
+ * stored in runs.
+ */
 export function fillFromRuns<T extends Int32Array | Float64Array>(
   runs: Runs,
   start: number,
@@ -59,7 +62,7 @@ function runOf(starts: Uint32Array, row: number): number {
 interface RunPart {
   readonly first: number;
   readonly step: number;
-  /** How many rows of the run precede the requested range. */
+  /** The number of rows of the run that precede the requested range. */
   readonly begin: number;
 }
 
@@ -84,7 +87,7 @@ export interface Scale {
 /** The maximum number of distinct offsets for which a table of quotients is built. */
 const QUOTIENTS_MAX = 4096;
 
-/** Fills an array with the numbers that scaled offsets stand for. */
+/** Decodes scaled offsets into numbers, and fills an array with them. */
 export function fillScaled(
   offsets: Uint8Array | Uint16Array | Uint32Array,
   { base, divisor, span }: Scale,
@@ -105,7 +108,7 @@ export function fillScaled(
   return into;
 }
 
-// In place of NULL, the offset is arbitrary but valid, usually 0.
+// The offset stored in place of a NULL is arbitrary but valid, usually 0.
 
 function lookUpBytes(offsets: Uint8Array, quotients: Float64Array, into: Float64Array): void {
   for (let i = 0; i < into.length; i += 1) into[i] = quotients[offsets[i] ?? 0] ?? 0;

@@ -21,10 +21,10 @@ import { RUNS, SCALED_8, SCALED_16, SCALED_32 } from "./encodings.ts";
  */
 const ROWS_PER_RUN_MIN = 256;
 
-/** The possible divisors of doubles. The smallest one that fits is used. */
+/** The possible divisors of doubles. The smallest divisor that fits is used. */
 const SCALES: readonly number[] = [2, 4, 8, 10, 100, 1000, 10_000, 100_000, 1_000_000];
 
-/** How many values a divisor is tried on before it is tried on all of them. */
+/** The number of values on which a divisor is tried before it is tried on all values. */
 const SAMPLE_ROWS = 64;
 
 type EncodableNumbers = Int32Array | Float64Array;
@@ -104,14 +104,17 @@ function newOffsets(span: number, count: number): Uint8Array | Uint16Array | Uin
   return span <= 0xffff ? new Uint16Array(count) : new Uint32Array(count);
 }
 
-/** Computes the offsets. Returns false if some value would not be restored exactly. */
+/**
+ * Computes the scaled offsets of doubles. Returns false if some value would not be restored
+ * exactly.
+ */
 function fillOffsets(
   numbers: Float64Array,
   into: Uint8Array | Uint16Array | Uint32Array | undefined,
   { low, nulls, scale }: { low: number; nulls: Uint8Array | undefined; scale: number },
 ): boolean {
   for (let row = 0; row < numbers.length; row += 1) {
-    // In place of NULL, the value may be out of range.
+    // The number stored in place of a NULL may be out of range.
     if (nulls !== undefined && nulls[row] === 1) continue;
     const value = numbers[row] ?? 0;
     const whole = Math.round(value * scale);

@@ -1,7 +1,7 @@
 /**
- * Reads a packed chunk (see `packing.ts`). The blocks that contain the requested rows are unpacked
- * and kept in the chunk cache. The parts of the encoding that belong to these rows are copied into
- * a smaller chunk, the window, which is then read like any other chunk.
+ * Reads a packed chunk (see `packing.ts`). The blocks that contain the requested rows are
+ * decompressed and kept in the chunk cache. The parts of the encoding that belong to these rows
+ * are copied into a smaller chunk, the window, which is then read like any other chunk.
  *
  * If the blocks contradict the description of their chunk, the chunk is treated as damaged.
  */
@@ -50,28 +50,28 @@ interface Rows {
 }
 
 /**
- * A part of the encoding to be copied into a window. Positions are byte offsets in the unpacked
- * chunk.
+ * A part of the encoding to be copied into a window. Positions are byte offsets in the
+ * decompressed chunk.
  */
 interface EncodedPart {
   readonly from: number;
   readonly byteCount: number;
 }
 
-/** Some rows of the chunk, copied into memory of their own. */
+/** Some rows of a packed chunk, copied into memory of their own. */
 interface ChunkWindow {
   readonly chunk: Chunk;
   /** The chunk row at which the window begins. */
   readonly first: number;
 }
 
-/** If selected rows are at least this far apart on average, each is looked up separately. */
+/** The average distance between selected rows from which each row is looked up separately. */
 const ROWS_PER_CHOSEN_MIN = 16;
 
 interface ChunkWindowOptions {
-  /** The buffer to build the window in. */
+  /** The buffer in which the window of copied rows is built. */
   readonly buffer?: ColumnBuffer | undefined;
-  /** Whether to include the strings that a dictionary's codes refer to. */
+  /** Whether to include the strings to which the codes of a dictionary refer. */
   readonly withTexts?: boolean;
 }
 
@@ -93,7 +93,7 @@ export class PackedChunk {
   readonly #file: SegmentFile;
   readonly #cache: ChunkCache;
   readonly #cacheKey: number;
-  /** The size of the unpacked chunk in bytes. */
+  /** The size in bytes of the chunk after decompression. */
   readonly byteCount: number;
   readonly #blockCount: number;
   /** The end of each block, relative to #blocksAt, which is a file offset. */
@@ -135,7 +135,7 @@ export class PackedChunk {
     return chunk.isNull(row - first) ? null : this.#dictionaryText(chunk.array[row - first] ?? 0);
   }
 
-  /** Reads one number of a numeric chunk. */
+  /** Reads the number of one row in a numeric chunk. */
   number(row: number): number {
     const { chunk, first } = this.#window({ start: row, end: row + 1 });
     return decodeNumber(chunk, row - first);
@@ -149,8 +149,8 @@ export class PackedChunk {
   }
 
   /**
-   * Reads the text of selected rows, numbered from `start`. Returns undefined if these are so
-   * close together that `rows` is less work.
+   * Reads the text of selected rows, numbered from `start`. Returns undefined if the rows are so
+   * close together that reading all of them with `rows` costs less.
    */
   texts(start: number, { count, rows }: Selection): Utf8Vector | undefined {
     const { entry, rowCount } = this.#shape;
@@ -188,7 +188,7 @@ export class PackedChunk {
     return lengthsOf(offsets);
   }
 
-  /** Returns the unpacked chunk, in memory of its own. */
+  /** Returns the decompressed chunk, in memory of its own. */
   whole(): Chunk {
     const bytes = new Uint8Array(this.byteCount);
     for (let index = 0; index < this.#blockCount; index += 1) {
@@ -197,7 +197,7 @@ export class PackedChunk {
     return this.#chunkOf(bytes, this.#shape.rowCount);
   }
 
-  /** Verifies the chunk by unpacking every block. Nothing is cached. */
+  /** Verifies the chunk by decompressing every block. Nothing is cached. */
   check(): void {
     for (let index = 0; index < this.#blockCount; index += 1) this.#unpacked(index);
   }
@@ -304,7 +304,7 @@ export class PackedChunk {
     return new Chunk({ entry: own, layout, rowCount }, bytes);
   }
 
-  /** Joins parts of the unpacked chunk. Each part begins at a multiple of 8 in the result. */
+  /** Joins parts of the decompressed chunk. Each part begins at a multiple of 8 in the result. */
   #gathered(parts: readonly EncodedPart[], buffer?: ColumnBuffer): Uint8Array {
     let byteCount = 0;
     for (const part of parts) byteCount += padded(part.byteCount);
@@ -337,7 +337,7 @@ export class PackedChunk {
     return new DataView(buffer, byteOffset + (at % BLOCK_BYTES), 4).getUint32(0, true);
   }
 
-  /** Reads a row's bit in the first part. */
+  /** Reads the bit of a row in the first part of the encoding. */
   #bit(row: number): number {
     return bitAt(this.#block(Math.floor(row / 8 / BLOCK_BYTES)), row % (8 * BLOCK_BYTES));
   }
@@ -369,7 +369,10 @@ function arrayPart(at: number, { start, end }: Rows, width: number): EncodedPart
   return { from: at + start * width, byteCount: (end - start) * width };
 }
 
-/** Returns the part with the bits of some rows. The first row's number must be a multiple of 8. */
+/**
+ * Returns the part of the encoding with the bits of some rows. The first row's number must be a
+ * multiple of 8.
+ */
 function bitsPart(at: number, start: number, end: number): EncodedPart {
   return { from: at + start / 8, byteCount: Math.ceil((end - start) / 8) };
 }

@@ -27,23 +27,23 @@ import { type Layout, padded } from "./format.ts";
 
 /**
  * The size in bytes of a block before compression. Larger blocks would compress only slightly
- * better and take longer to unpack.
+ * better and take longer to decompress.
  */
 export const BLOCK_BYTES = 16384;
 
 /**
- * The minimum size of a chunk for packing, in bytes. Packing a smaller chunk is not worthwhile,
+ * The minimum size in bytes of a chunk to be packed. Packing a smaller chunk is not worthwhile,
  * since it is likely to be merged soon.
  */
 export const AUTO_CHUNK_BYTES_MIN: number = 64 * 1024;
 
 /**
- * The minimum average size of a value for packing, in bytes, including its offset. Scans and
- * aggregations read large numbers of shorter values.
+ * The minimum average size in bytes of the values in a chunk to be packed, including their
+ * offsets. Scans and aggregations read large numbers of shorter values.
  */
 export const AUTO_VALUE_BYTES_MIN = 100;
 
-/** Packing pays off only if the packed size is at most this share of the original size. */
+/** The maximum ratio of packed to original size at which packing pays off. */
 export const AUTO_SHARE_MAX = 0.6;
 
 /**
@@ -53,8 +53,8 @@ export const AUTO_SHARE_MAX = 0.6;
 const SAMPLE_BLOCKS = 4;
 
 /**
- * The minimum number of blocks for taking a sample. A chunk with fewer blocks is packed without
- * one.
+ * The minimum number of blocks for taking a sample. A chunk with fewer blocks is packed without a
+ * sample.
  */
 const SAMPLED_BLOCKS_MIN = 32;
 
@@ -95,7 +95,7 @@ export function* packedBytes(
   return assembled(bytes.length, frames, byteCount);
 }
 
-/** Returns the size in bytes of the table before the blocks. */
+/** Returns the size in bytes of the table that precedes the blocks of a packed chunk. */
 export function tableBytes(blockCount: number): number {
   return 4 + 4 * blockCount;
 }

@@ -65,9 +65,9 @@ export class SegmentReader {
   readonly #directory: Directory;
   readonly #cache: ChunkCache;
   readonly #cacheKey: number;
-  /** The unpacked chunks that have been verified, by index. */
+  /** The verified chunks that are not packed, by index. */
   readonly #chunks: (Chunk | undefined)[];
-  /** The packed chunks that have been verified, by index. */
+  /** The verified packed chunks, by index. */
   readonly #packed = new Map<number, PackedChunk>();
   #isOpen = true;
 
@@ -202,8 +202,8 @@ export class SegmentReader {
   }
 
   /**
-   * Whether a column is packed in a group. If so, `columnRows` has to unpack it, which costs more
-   * than a view of the map, and its checksum has been verified.
+   * Whether a column is packed in a row group. If so, `columnRows` has to decompress it, which
+   * costs more than a view of the mapped file, and its checksum has been verified.
    *
    * @throws {CorruptionError} If the checksum of the chunk does not match.
    */
@@ -217,9 +217,9 @@ export class SegmentReader {
   }
 
   /**
-   * Reads rows of one group, numbered from its start, without decoding the others. If a buffer is
-   * passed, the result is valid until the buffer is used again. Rows of a packed chunk are never
-   * deferred.
+   * Reads rows of one row group, numbered from its start, without decoding the other rows. If a
+   * buffer is passed, the result is valid until the buffer is used again. Decoding of rows of a
+   * packed chunk is never deferred.
    */
   columnRows(
     columnId: number,
@@ -236,8 +236,8 @@ export class SegmentReader {
   }
 
   /**
-   * Reads selected rows of a packed text column. They are numbered from `start` in their group.
-   * Returns undefined if `columnRows` is less work.
+   * Reads selected rows of a packed text column. They are numbered from `start` in their row
+   * group. Returns undefined if `columnRows` costs less.
    */
   chosenTexts(
     columnId: number,
@@ -250,8 +250,8 @@ export class SegmentReader {
   }
 
   /**
-   * Returns the size in bytes of each row of a group in a text or binary column; undefined if the
-   * column is not in the file. For packed text, only the offsets are unpacked.
+   * Returns the size in bytes of each row of a row group in a text or binary column; undefined if
+   * the column is not in the file. For packed text, only the offsets are decompressed.
    *
    * @throws {CorruptionError} If the checksum of the chunk does not match.
    */
@@ -262,7 +262,7 @@ export class SegmentReader {
     return chunk instanceof Chunk ? decodeLengths(chunk) : chunk.lengths();
   }
 
-  /** Whether a column is stored as numbers. False if the column is not in the file. */
+  /** Whether a column is stored as numbers; false if the column is not in the file. */
   isNumeric(columnId: number): boolean {
     if (!this.#directory.columnIndexes.has(columnId)) return false;
     const layout = this.#directory.layoutOf(columnId);
@@ -333,7 +333,9 @@ export class SegmentReader {
     return this.#keys.find(owner, key, upTo);
   }
 
-  /** An upper bound on all keys that consist of a single number; Infinity if none is known. */
+  /**
+   * An upper bound on all primary keys that consist of a single number; Infinity if none is known.
+   */
   get highestKey(): number {
     return this.#keys.highest;
   }
@@ -397,14 +399,17 @@ export class SegmentReader {
     return this.#valueIn(chunkIndex, row - this.groupStart(groupIndex));
   }
 
-  /** Describes a chunk without reading it, for tools; undefined if it is not in the file. */
+  /**
+   * Describes a chunk without reading it, for use by tools; undefined if the chunk is not in the
+   * file.
+   */
   chunkEntry(columnId: number, groupIndex: number): ChunkEntry | undefined {
     const chunkIndex = this.#chunkIndex(columnId, groupIndex);
     return chunkIndex === undefined ? undefined : this.#entry(chunkIndex);
   }
 
   /**
-   * Returns the unpacked size of a packed chunk; undefined if the chunk is not packed.
+   * Returns the size of a packed chunk after decompression; undefined if the chunk is not packed.
    *
    * @throws {CorruptionError} If the checksum of the chunk does not match.
    */
@@ -416,8 +421,8 @@ export class SegmentReader {
   }
 
   /**
-   * Verifies all bytes of the file that have not been verified yet. This includes unpacking every
-   * packed chunk.
+   * Verifies all bytes of the file that have not been verified yet. This includes decompressing
+   * every packed chunk.
    *
    * @throws {CorruptionError}
    */
@@ -472,8 +477,8 @@ export class SegmentReader {
   }
 
   /**
-   * Returns an unpacked chunk that has already been verified. This is by far the most common case,
-   * so it takes a single lookup.
+   * Returns a verified chunk that is not packed; undefined for any other chunk. This is by far the
+   * most common case, so it takes a single lookup.
    */
   #known(chunkIndex: number): Chunk | undefined {
     assert(this.#isOpen, "segment reader: read after the segment was closed");
