@@ -3,9 +3,9 @@
  * separate generator, so they never advance the seqs of commits. They run as far ahead of the
  * clock as seqs do, so the time of an id is computed the same way.
  *
- * A small file, synced in place, reserves the ids of the next few seconds. It is written about
- * once in that period, and only while ids are requested. After a restart, ids continue above the
- * reservation, so no id is issued twice, whether or not the row that used it was committed.
+ * A small file, synced in place, reserves the ids of the next few seconds. The file is written
+ * about once in that period, and only while ids are requested. After a restart, ids continue above
+ * the reservation, so no id is issued twice, whether or not the row that used it was committed.
  */
 import type { Clock } from "../base/clock.ts";
 import { DatabaseError, DiskError } from "../base/errors.ts";
@@ -32,7 +32,7 @@ export interface SnowflakeIdsOptions {
   readonly file: HighWaterFile;
   /** The highest id that may have been issued. New ids are above it. */
   readonly last: Seq;
-  /** Tells how far seqs are ahead of the clock. */
+  /** Returns how far seqs are ahead of the clock. */
   readonly times: Pick<SeqTimes, "aheadMs">;
 }
 

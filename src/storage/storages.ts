@@ -13,8 +13,8 @@
  * - The directory must contain the mark that the catalog records. If it does not, it is not
  *   mounted or belongs to another server: the server then writes nothing there, and trusts no file
  *   that it finds there.
- * - A storage with a fault keeps it until the next startup. Until then, its tables cannot be used,
- *   its segments are left alone, and the log keeps the rows that cannot be flushed.
+ * - A faulty storage stays out of use until the next startup. Until then, its tables cannot be
+ *   used, its segments are left alone, and the log keeps the rows that cannot be flushed.
  * - If a storage refuses the rows of a flush, its tables accept no more rows until a flush
  *   succeeds.
  */
@@ -71,7 +71,7 @@ const KEY_BYTES = 16;
 export class Storages {
   /** Called when a storage is found to be missing while the server is running. */
   onFault: () => void = () => {};
-  /** Resolves once all files that the store has had to remove so far are gone. */
+  /** Resolves once all files whose removal the store has begun so far are gone. */
   filesGone: () => Promise<void> = () => Promise.resolve();
   readonly #options: StoragesOptions;
   readonly #open = new Map<string, OpenStorage>();
@@ -142,9 +142,9 @@ export class Storages {
   }
 
   /**
-   * Whether a file named like a segment file is certain to be that segment's. This is so in a
-   * storage that is in use or has since been dropped. In any other storage, the file may belong to
-   * another server.
+   * Whether a file named like a segment file is certain to belong to that segment. It is certain
+   * in a storage that is in use or has since been dropped. In any other storage, the file may
+   * belong to another server.
    */
   hasOwnFiles(home: SegmentHome): boolean {
     const { root, storageId } = home;
@@ -262,7 +262,7 @@ export class Storages {
       runNow(disk, markSteps(disk, adopted));
       return adopted;
     } catch (error) {
-      // Safe: the storage then has a fault, which reports the same problem.
+      // Ignoring the error is safe: the storage then has a fault, which reports the same problem.
       if (error instanceof DiskError || error instanceof DatabaseError) return undefined;
       throw error;
     }
@@ -271,7 +271,7 @@ export class Storages {
   /**
    * Removes the files of a storage that the catalog no longer lists. Files that cannot be removed
    * stay. Files still being read are removed later, if {@linkcode hasOwnFiles} confirms that they
-   * may be.
+   * still belong to the storage.
    */
   drop(storageId: string): void {
     const known = this.#open.get(storageId);
@@ -321,7 +321,7 @@ export class Storages {
 
   /**
    * Removes empty directories of dropped storages once files have been removed. A directory that
-   * already belongs to another storage, or is about to, is left alone.
+   * already belongs to another storage, or is about to become one, is left alone.
    */
   tidyDropped(): void {
     for (const root of this.#droppedRoots) {
@@ -430,7 +430,7 @@ export class Storages {
       const totalBytes = disk.totalBytes(root);
       return { totalBytes, usedBytes: totalBytes - disk.freeBytes(root) };
     } catch (error) {
-      // Safe: the fault is reported alongside the sizes.
+      // Ignoring the error is safe: the fault is reported alongside the sizes.
       if (error instanceof DiskError) return undefined;
       throw error;
     }

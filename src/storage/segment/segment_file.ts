@@ -21,7 +21,9 @@ export interface CheckedRange {
   readonly byteCount: number;
   readonly seed: number;
   readonly hash: Hash64;
-  /** What the error message calls the mismatch, for example "the checksum of the directory". */
+  /**
+   * The name of the checked value in error messages, for example "the checksum of the directory".
+   */
   readonly what: string;
 }
 

@@ -43,7 +43,8 @@ export class TermFileWriter {
   readonly #place: IndexFilePlace;
   readonly #hash: PlaceHash;
   /**
-   * The last bytes, which do not fill a whole piece yet and have been neither hashed nor written.
+   * The last bytes received. They do not yet fill a whole piece, and have been neither hashed nor
+   * written.
    */
   #rest: Uint8Array = new Uint8Array(0);
   #offset = INDEX_HEADER_BYTES;
@@ -55,7 +56,7 @@ export class TermFileWriter {
     this.#hash = new PlaceHash(bodySeed(FORM, place));
   }
 
-  /** Writes a part in steps. @throws {DiskError} */
+  /** Writes a part of the index in steps. @throws {DiskError} */
   *add({ bytes }: TermPart): Generator<void, void> {
     this.#partCount += 1;
     let at = 0;
@@ -67,7 +68,7 @@ export class TermFileWriter {
       this.#writeRest();
       yield;
     }
-    // The part's bytes may be reused by the caller, so the rest is copied.
+    // The caller may reuse the part's bytes, so the remaining bytes are copied.
     this.#rest = this.#rest.slice();
   }
 
@@ -100,8 +101,8 @@ function joined(first: Uint8Array, second: Uint8Array): Uint8Array {
 /**
  * Opens the file of an inverted index, and verifies all of its bytes.
  *
- * @throws {CorruptionError} If the file is damaged or belongs elsewhere.
- * @throws {DiskError} If it is missing or cannot be read.
+ * @throws {CorruptionError} If the file is damaged or belongs to another segment or index.
+ * @throws {DiskError} If the file is missing or cannot be read.
  */
 export function openTermFile(
   disk: Disk,
@@ -112,7 +113,7 @@ export function openTermFile(
   return { parts: partsIn(file.bytes, header.detail), close: () => file.close() };
 }
 
-/** Opens an index file of either form in order to verify it. */
+/** Opens the file of a sorted or an inverted index in order to verify it. */
 export function openEitherFile(disk: Disk, path: string, place: IndexFilePlace): { close(): void } {
   const file = disk.open(path, { readOnly: true });
   const magic = new Uint8Array(8);

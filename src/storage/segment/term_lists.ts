@@ -44,7 +44,7 @@ export function rowsByTerms(lists: TermLists, query: TermQuery, range: RowSpan):
       least,
     );
   }
-  // The rarest part comes first, so that the search can end early.
+  // The condition with the fewest rows comes first, so that the search can end early.
   const ordered = parts
     .map((part) => ({ part, count: countByTerms(lists, part, range) }))
     .toSorted((left, right) => left.count - right.count);
@@ -65,7 +65,9 @@ function within(list: RowList, { end, start }: RowSpan): RowList {
   return list.subarray(from, placeOf(list, end, from));
 }
 
-/** Returns the first position, at or after `from`, with a row at or above `row`. */
+/**
+ * Returns the first position in a list of rows, at or after `from`, with a row at or above `row`.
+ */
 function placeOf(list: RowList, row: number, from: number): number {
   let low = from;
   let high = list.length;
@@ -77,7 +79,7 @@ function placeOf(list: RowList, row: number, from: number): number {
   return low;
 }
 
-/** Returns the union of all lists. */
+/** Returns the union of several lists of rows. */
 export function unionOf(lists: readonly RowList[]): RowList {
   const filled = lists.filter(({ length }) => length > 0);
   const [first] = filled;
@@ -127,7 +129,7 @@ function frequentIn(lists: readonly RowList[], least: number): RowList {
   return all.subarray(0, count);
 }
 
-/** Returns the rows that a short list and a longer one have in common. */
+/** Returns the rows that a short and a longer list have in common. */
 function commonOf(short: RowList, long: RowList): RowList {
   const rows = new Uint32Array(short.length);
   let count = 0;

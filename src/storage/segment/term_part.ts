@@ -23,7 +23,7 @@ const HEAD_BYTES = 16;
 /** The maximum number of rows in a part. */
 const ROWS_MAX = 0x10000;
 
-/** Returns the length of the part that begins at an offset. */
+/** Returns the length in bytes of the part that begins at an offset. */
 export function partLengthAt(bytes: Uint8Array, offset: number): number {
   const view = viewOf(bytes);
   return partLength({
@@ -73,7 +73,7 @@ export class TermPart implements TermLists {
     this.#texts = Buffer.from(buffer, at, textBytes);
   }
 
-  /** Returns lists of rows, numbered from the first row of the group. */
+  /** Returns the lists of rows for a term, numbered from the first row of the row group. */
   listsOf(term: string, isPrefix: boolean): RowList[] {
     const wanted = Buffer.from(term);
     const lists: RowList[] = [];
@@ -108,13 +108,13 @@ export class TermPart implements TermLists {
 export class TermPartBuilder {
   readonly #firstRow: number;
   readonly #numbers = new Map<string, number>();
-  /** For each term, how many rows contain it, and the last of these rows. */
+  /** For each term, the number of rows that contain it, and the last of these rows. */
   readonly #counts: number[] = [];
   readonly #lastRows: number[] = [];
   /** The term numbers of all rows, one row after another. */
   #entries: Uint32Array = new Uint32Array(1024);
   #entryCount = 0;
-  /** For each row, the number of entries up to and including its own. */
+  /** For each row, the number of entries of all rows up to and including this row. */
   readonly #ends: number[] = [];
 
   constructor(firstRow: number) {

@@ -18,7 +18,7 @@ import type { EncodedValues } from "./chunk_encoder.ts";
 import { BLOCKS, codeBytes, DICTIONARY, DICTIONARY_VALUES_MAX, TEXT } from "./encodings.ts";
 import type { Layout } from "./format.ts";
 
-/** How many rows are sampled before a dictionary is built from all of them. */
+/** The number of rows sampled before a dictionary is built from all rows. */
 const SAMPLE_ROWS = 1024;
 
 export function encodeText(vector: Vector): EncodedValues {
@@ -41,8 +41,8 @@ function hasFewValues(vector: Vector, rowsMax: number): boolean {
 }
 
 /**
- * Encodes values as a dictionary. Returns undefined if there are too many distinct values for that
- * to pay off.
+ * Encodes values as a dictionary. Returns undefined if there are too many distinct values for a
+ * dictionary to pay off.
  */
 function encodeDictionary(values: readonly Value[]): EncodedValues | undefined {
   const codeByText = new Map<string, number>();
@@ -66,7 +66,7 @@ function encodeDictionary(values: readonly Value[]): EncodedValues | undefined {
 
 /**
  * Builds a dictionary from strings that already have codes. Values that no row uses are dropped,
- * and the others are renumbered.
+ * and the remaining values are renumbered.
  */
 function encodeCodes({ codes, nulls, values }: DictionaryVector): EncodedValues | undefined {
   const newCodes = new Int32Array(values.length).fill(-1);

@@ -64,7 +64,7 @@ export interface SegmentOutline {
   readonly tableId: number;
   readonly keyColumnIds: readonly number[];
   readonly columns: readonly SegmentColumn[];
-  /** Decides which chunks are packed; undefined if none may be. */
+  /** Decides which chunks are packed; undefined if no chunk may be packed. */
   readonly compression?: Compression | undefined;
   /** Whether this is a history segment. Each of its rows includes the seq that replaced it. */
   readonly isHistory?: boolean;
@@ -89,15 +89,21 @@ export interface SegmentSummary {
   readonly rowCount: number;
   readonly minSeq: number;
   readonly maxSeq: number;
-  /** How packed chunks are compressed; undefined if the segment has none. */
+  /** How packed chunks are compressed; undefined if the segment has no packed chunk. */
   readonly compression?: "zstd";
-  /** The range of the replacing seqs in a history segment; undefined for other segments. */
+  /**
+   * The range of the seqs that replaced the rows of a history segment; undefined for other
+   * segments.
+   */
   readonly history?: HistoryBounds;
 }
 
 /** The properties of a segment that are known once it has been written. */
 export interface SegmentEnd extends SegmentSummary {
-  /** A header to replace the first one with, if the file has turned out to need a newer format. */
+  /**
+   * A header that replaces the header at the start of the file, if the file has turned out to need
+   * a newer format.
+   */
   readonly header?: Uint8Array;
 }
 
@@ -316,7 +322,7 @@ export class SegmentWriter {
     return bytes;
   }
 
-  /** Writes a chunk. The default layout is that of the system columns: numbers. */
+  /** Writes a chunk. The default layout, numbers, is the layout of the system columns. */
   *#chunk(
     { groupIndex, layout = "f64", rowCount }: ChunkInGroup,
     chunk: EncodedChunk,

@@ -3,7 +3,7 @@
  * largest segment. The planner orders joins by these estimates.
  *
  * The sample consists of runs of adjacent rows at equal intervals, because a sorted column has few
- * values in each run and different ones in the next:
+ * values in each run and different values in the next:
  *
  *     column          distinct in each of 8 runs of 512 rows      in all runs      estimate
  *     a state                          50                              50          50
@@ -11,8 +11,8 @@
  *     an order of 12 rows, sorted      43                             344          a twelfth of the rows
  *
  * The values of each run are treated as random draws from all values of the column. The estimate
- * is the number of values from which that many draws would be expected to find that many distinct
- * ones.
+ * is the number of values from which that many draws would be expected to yield the number of
+ * distinct values that was found.
  */
 import { type Value, valueAt } from "../../types/mod.ts";
 import type { OpenSegment } from "./open_segment.ts";
@@ -22,7 +22,7 @@ import { spanOfColumn } from "./table_stats.ts";
 const RUNS = 8;
 const RUN_ROWS = 512;
 
-/** What a sample of a segment reveals about a column. */
+/** The properties of a column that a sample of a segment reveals. */
 interface Sample {
   /** The estimated number of distinct values; infinite if no value occurs in two runs. */
   readonly distinct: number;
@@ -113,7 +113,7 @@ function isSimple(value: Value): boolean {
 
 /**
  * Returns the number of values from which `drawn` random draws are expected to yield `found`
- * distinct ones: the n for which n × (1 − e^(−drawn ÷ n)) = found.
+ * distinct values: the n for which n × (1 − e^(−drawn ÷ n)) = found.
  */
 function populationOf(drawn: number, found: number): number {
   if (found >= drawn) return Number.POSITIVE_INFINITY;

@@ -28,7 +28,7 @@ import type { Seq, SeqGenerator } from "../../base/seq.ts";
 export const NOT_CURRENT = 0xffff_ffff;
 
 /**
- * What becomes of a version: it is discarded, or goes to the current segment or the history
+ * The fate of a version in a merge: it is discarded, or goes to the current segment or the history
  * segment.
  */
 export type Fate = "discarded" | "current" | "past";
@@ -37,26 +37,29 @@ const KEPT_MS_MIN = HOUR_MS;
 
 /**
  * The maximum number of owners with separate low watermarks. If there are more, all owners share
- * the highest one.
+ * the highest low watermark.
  */
 const OWNERS_MAX = 1000;
 
 /** The bounds by which a merge discards versions or moves them to history, as plain data. */
 export interface HistoryLimits {
-  /** Versions replaced at or below this seq are discarded; 0 keeps all of them. */
+  /**
+   * The highest seq of a replacement for which the replaced version is discarded; 0 keeps all
+   * versions.
+   */
   readonly retentionFloorSeq: number;
-  /** Versions at or below this seq have expired; 0 if none has. */
+  /** The seq up to which versions have expired; 0 if none has. */
   readonly expiredSeq: number;
-  /** The owner of whom all versions are discarded; undefined for none. */
+  /** The owner whose versions are all discarded; undefined if there is none. */
   readonly erasedOwner?: number | undefined;
   /**
-   * Versions that became obsolete at or below this seq move to history; 0 keeps all of them in the
-   * current segment.
+   * The seq up to which versions must have become obsolete to move to history; 0 keeps all
+   * versions in the current segment.
    */
   readonly settledSeq: number;
   /**
-   * For each current source, its replaced rows in ascending order, with the seqs of their
-   * replacements.
+   * For each source segment with current versions, its replaced rows in ascending order, with the
+   * seqs of their replacements.
    */
   readonly replaced: readonly { readonly rows: Uint32Array; readonly seqs: Float64Array }[];
 }
@@ -68,15 +71,18 @@ export function retentionFloorSeqOf(ids: Ages, historyMs: number): Seq {
   return ids.agedSeq(Math.max(historyMs, KEPT_MS_MIN + ids.jumpedMs(KEPT_MS_MIN))) as Seq;
 }
 
-/** Tells the age of seqs. */
+/** Provides the age of seqs. */
 export type Ages = Pick<SeqGenerator, "agedSeq" | "jumpedMs">;
 
-/** Decides what becomes of each row in a merge, and records how much history each owner loses. */
+/**
+ * Decides whether a merge discards each version, keeps it as current or moves it to history.
+ * Records how much history each owner loses.
+ */
 export class History {
   /** For each owner, the seq below which the owner's history is incomplete. */
   readonly lowWatermarks: Map<number, number> = new Map();
   discardedCount = 0;
-  /** How many versions move from current sources to history. */
+  /** The number of versions that move from current segments to history. */
   pastCount = 0;
   readonly #limits: HistoryLimits;
   /**
@@ -98,7 +104,7 @@ export class History {
     });
   }
 
-  /** Whether every row in a group of a current source is certain to stay current. */
+  /** Whether every row in a row group of a current source is certain to stay current. */
   staysCurrent(source: number, hasTombstones: boolean): boolean {
     const { erasedOwner, expiredSeq, retentionFloorSeq, settledSeq } = this.#limits;
     if (expiredSeq > 0 || erasedOwner !== undefined) return false;
@@ -106,7 +112,7 @@ export class History {
     return this.#replacedBy[source] === undefined && !hasTombstones;
   }
 
-  /** Whether none of the rows in a history group is discarded. */
+  /** Whether none of the rows in a row group of a history segment is discarded. */
   keepsPast(lowestReplacingSeq: number): boolean {
     const { erasedOwner, expiredSeq, retentionFloorSeq } = this.#limits;
     return expiredSeq === 0 && erasedOwner === undefined && lowestReplacingSeq > retentionFloorSeq;
@@ -122,9 +128,9 @@ export class History {
   }
 
   /**
-   * Returns what becomes of a version.
-   * @param obsoleteSince The seq at which it became obsolete: the result of the method above or,
-   *   for a version from history, the seq recorded there.
+   * Decides whether a version is discarded, stays current or moves to history.
+   * @param obsoleteSince The seq at which the version became obsolete: the result of {@linkcode
+   *   obsoleteSince} or, for a version from history, the seq recorded there.
    */
   fateOf({ isPast, owner, seq }: Version, obsoleteSince: number): Fate {
     const { erasedOwner, expiredSeq, retentionFloorSeq, settledSeq } = this.#limits;
@@ -164,7 +170,7 @@ interface Version {
 export class LowWatermark {
   /** A lower bound on the low watermarks of all owners. */
   readonly floor: number;
-  /** The low watermarks of the owners for whom they are above the floor. */
+  /** The low watermarks of the owners whose low watermark is above the floor. */
   readonly #owners: ReadonlyMap<number, number>;
 
   constructor(floor = 0, owners: Iterable<readonly [number, number]> = []) {

@@ -24,7 +24,7 @@ export interface IndexOutline {
 
 /** An index that needs a file to be written. */
 export interface IndexOutput extends IndexOutline {
-  /** The path that the index file is written to. */
+  /** The path to which the index file is written. */
   readonly pendingPath: string;
 }
 

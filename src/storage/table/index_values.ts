@@ -21,10 +21,10 @@ import type { StoredColumn } from "../contract/table_definition.ts";
 import { converted, convertVector, formOf } from "../memtable/convert.ts";
 import type { SegmentReader } from "../segment/reader.ts";
 
-/** The number of rows that an expression is computed for at a time. */
+/** The number of rows for which an expression is computed at a time. */
 const COMPUTED_ROWS = 2048;
 
-/** Returns a row's value in a segment, in its column's current form. */
+/** Returns the value of a row in a segment, converted to the column's current form. */
 function storedValue(
   reader: Pick<SegmentReader, "columnType" | "valueAt">,
   { columnId, missing, type }: StoredColumn,
@@ -66,7 +66,7 @@ export function groupVector(reader: SegmentReader, column: IndexColumn, group: n
   );
 }
 
-/** Returns the values of a column in a row group, in the column's current form. */
+/** Returns the values of a column in a row group, converted to the column's current form. */
 function storedVector(
   reader: SegmentReader,
   { columnId, missing, type }: StoredColumn,

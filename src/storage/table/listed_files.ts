@@ -1,7 +1,8 @@
 /**
- * Opens the files listed in a manifest entry, and verifies that each is the intended one. A file
- * with intact bytes may still be the wrong one, if two files were swapped or one was overwritten
- * with a copy. With an older deletion vector, for example, replaced rows would reappear.
+ * Opens the files listed in a manifest entry, and verifies that each is the intended file. A file
+ * with intact bytes may still be the wrong file, if two files were swapped or a file was
+ * overwritten with a copy. With an older deletion vector, for example, replaced rows would
+ * reappear.
  */
 import type { Hash64 } from "../../base/checksum.ts";
 import type { Disk } from "../../base/disk.ts";
@@ -17,7 +18,7 @@ import { SegmentReader } from "../segment/reader.ts";
 /**
  * Opens a segment file listed in the manifest.
  *
- * @throws {CorruptionError} If it is damaged or is a different segment. @throws {DiskError}
+ * @throws {CorruptionError} If the file is damaged or is a different segment. @throws {DiskError}
  */
 export function openListedSegment(
   disk: Disk,
@@ -41,13 +42,14 @@ export function openListedSegment(
   throw new CorruptionError(path, 0, what);
 }
 
-/** Opens an index file of one of the two kinds, sorted or inverted. */
+/** Opens an index file, for one of the two kinds of indexes: sorted or inverted. */
 export type IndexOpener<Entries> = (disk: Disk, path: string, place: IndexFilePlace) => Entries;
 
 /**
  * Opens the file of one of a segment's indexes.
  *
- * @throws {CorruptionError} If it is missing, damaged or belongs elsewhere. @throws {DiskError}
+ * @throws {CorruptionError} If the file is missing, damaged or belongs to another segment or
+ *   index. @throws {DiskError}
  */
 export function openListedIndex<Entries>(
   disk: Disk,
@@ -68,7 +70,7 @@ function isSameHistory(left: HistoryBounds | undefined, right: HistoryBounds | u
 /**
  * Reads the deletion vector file that the manifest lists for a segment.
  *
- * @throws {CorruptionError} If it is damaged or belongs to a different segment. @throws
+ * @throws {CorruptionError} If the file is damaged or belongs to a different segment. @throws
  *   {DiskError}
  */
 export function readListedDeletions(
@@ -94,7 +96,10 @@ export function readListedDeletions(
   return { deletions, bytes: bytes.length };
 }
 
-/** Whether a hash matches the listed one. True if no hash is listed for this generation. */
+/**
+ * Whether a hash matches the hash that the manifest lists. True if no hash is listed for this
+ * generation.
+ */
 function isListedHash(
   { high, low }: Hash64,
   { deletionGeneration, deletionHash }: SegmentEntry,

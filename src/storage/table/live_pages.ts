@@ -33,7 +33,7 @@ const UNKNOWN = -1;
 const NO_PLACES = new Uint16Array(0);
 
 export class LivePages {
-  /** How many pages have been examined so far. Examining one takes some microseconds. */
+  /** The number of pages examined so far. Examining a page takes some microseconds. */
   lookCount = 0;
   readonly #rows: PagedRows;
   readonly #rowCount: number;
@@ -99,7 +99,7 @@ export class LivePages {
 
   /**
    * Returns the rows of a span that are live at `upTo`, numbered from the start of the span;
-   * undefined if all are.
+   * undefined if all rows are live.
    */
   aliveRows({ end, start }: RowSpan, upTo: number): Uint32Array | undefined {
     let kept: Uint32Array | undefined;
@@ -174,7 +174,7 @@ export class LivePages {
 
   /**
    * Returns the live rows in a part of a page, numbered from the start of the part; undefined if
-   * all are live.
+   * all rows are live.
    */
   #aliveIn(part: RowSpan, upTo: number): Uint16Array | undefined {
     const rowCount = part.end - part.start;
@@ -240,7 +240,7 @@ function zerosIn(flags: Uint8Array): number {
   return count;
 }
 
-/** Returns the indexes of all zeros, in a new array. */
+/** Returns the indexes of all zero flags, in a new array. */
 function rowsWithout(flags: Uint8Array): Uint16Array {
   const rows = new Uint16Array(flags.length);
   let count = 0;

@@ -10,7 +10,9 @@ import { sortByKey } from "../segment/index_sort.ts";
 import type { StoredTable } from "./table.ts";
 import { memIndexOf, type TableIndex } from "./table_index.ts";
 
-/** The minimum number of new rows for which sorting pays off. Fewer are looked up one by one. */
+/**
+ * The minimum number of new rows for which sorting pays off. Fewer rows are looked up one by one.
+ */
 const ROWS_MIN = 64;
 
 /** New rows, sorted by the prefixes of their keys. */

@@ -2,8 +2,9 @@
  * Represents a live segment: its manifest entry, its file, which is opened when first used, and
  * the replacements of its rows by newer versions.
  *
- * - The deletion vector in memory is ahead of the one on disk, and may include replacements that
- *   will be rolled back. Only replacements up to the flushed seq are written to disk.
+ * - The deletion vector in memory is ahead of the deletion vector on disk, and may include
+ *   replacements that will be rolled back. Only replacements up to the flushed seq are written to
+ *   disk.
  * - Readers pin a segment. After a segment has been dropped, the last unpin removes its files.
  * - A damaged segment is quarantined permanently. A segment that the disk cannot read at present
  *   is called unreadable: it is quarantined in this process, but not in the manifest, since the
@@ -79,7 +80,7 @@ export class OpenSegment {
   #orders: ColumnOrders | undefined;
   #deletions: DeletionVector | undefined;
   #livePages: LivePages | undefined;
-  /** The owner for whom `rowsOf` was last called, and the result. */
+  /** The owner for whom `rowsOf` was last called. The result of that call is cached. */
   #askedOwner: number | undefined;
   #askedRows: RowSpan | undefined;
   /** The segment's indexes opened so far, by id. */
@@ -102,7 +103,7 @@ export class OpenSegment {
     this.#files = files;
   }
 
-  /** Adopts the replacements recorded in the memtable that the segment was written from. */
+  /** Adopts the replacements recorded in the memtable from which the segment was written. */
   adoptDeletions(deletions: DeletionVector): void {
     assert(
       this.#deletions === undefined,
@@ -137,7 +138,7 @@ export class OpenSegment {
     if (this.#pinCount === 0) this.#remove();
   }
 
-  /** Closes the file. It is reopened when next used. */
+  /** Closes the segment's file. It is reopened when next used. */
   close(): void {
     this.#orders?.release();
     this.#orders = undefined;
@@ -327,7 +328,7 @@ export class OpenSegment {
       if (missed === undefined) return;
       const { owner, replacedBy, seq } = missed;
       const row = this.#reader.rowOfSeq(owner, seq);
-      // Without such a row, a merge has discarded the version.
+      // If the segment has no such row, a merge has discarded the version.
       if (row !== -1) this.replace(row, replacedBy);
       this.#missed.pop();
     }
@@ -361,13 +362,15 @@ export class OpenSegment {
     return this.guard(() => this.#files.readDeletions(this.entry));
   }
 
-  /** Reports a read error if it means damage. Returns the error in any case. */
+  /**
+   * Reports a read error if it means that the segment is damaged. Returns the error in any case.
+   */
   #noted(error: unknown): unknown {
     if (error instanceof CorruptionError) this.#report(error);
     return error;
   }
 
-  /** Reports an error from a read of several segments if it means damage in this one. */
+  /** Reports an error from a read of several segments if it means damage in this segment. */
   noteIfDamaged(error: unknown): void {
     if (!(error instanceof CorruptionError)) return;
     if (error.path !== this.#files.segmentPath(this.entry)) return;
@@ -420,9 +423,7 @@ export class OpenSegment {
     }
   }
 
-  /**
-   * Returns the type that a column has in the file; undefined if the column is not in the file.
-   */
+  /** Returns the type of a column in the file; undefined if the column is not in the file. */
   columnType(columnId: number): DataType | undefined {
     return this.reader.columnType(columnId);
   }
@@ -437,7 +438,7 @@ export class OpenSegment {
     }
   }
 
-  /** An upper bound on the keys; see {@linkcode SegmentReader.highestKey}. */
+  /** An upper bound on the segment's primary keys; see {@linkcode SegmentReader.highestKey}. */
   get highestKey(): number {
     return this.guard(() => this.reader.highestKey);
   }
@@ -496,8 +497,8 @@ export class OpenSegment {
   }
 
   /**
-   * Returns the generation of the next deletion vector. Each attempt gets a new one, since the
-   * files of a failed attempt may not be removed until after the next attempt is published.
+   * Returns the generation of the next deletion vector. Each attempt gets a new generation, since
+   * the files of a failed attempt may not be removed until after the next attempt is published.
    */
   nextGeneration(): number {
     this.#generation = Math.max(this.#generation, this.entry.deletionGeneration) + 1;
@@ -545,7 +546,7 @@ export class OpenSegment {
       return;
     }
     this.deletions.revert(row);
-    // Cached orders may have left out the row, so they are dropped.
+    // Cached sort orders may have left out the row, so they are dropped.
     this.#orders?.release();
     this.#replacementLog?.note(row, 0);
   }
@@ -589,7 +590,7 @@ class ReplacementLog {
     this.#seqs.push(seq);
   }
 
-  /** Visits the entries from index `from` (inclusive) to `to` (exclusive). */
+  /** Visits the logged replacements from index `from` (inclusive) to `to` (exclusive). */
   visit(from: number, to: number, visit: (row: number, seq: number) => void): void {
     for (let index = from; index < Math.min(to, this.count); index += 1) {
       visit(this.#rows[index] ?? 0, this.#seqs[index] ?? 0);

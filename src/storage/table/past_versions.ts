@@ -31,8 +31,8 @@ export function hasVersion(
 }
 
 /**
- * For a version without a `prev`, returns the seq of the tombstone in history that precedes it; 0
- * if there is none above `after`.
+ * Returns the seq of the tombstone in history that precedes a version without a `prev`; 0 if there
+ * is none above `after`.
  */
 export function buriedTombstone(
   table: StoredTable,

@@ -89,7 +89,7 @@ export class LocalSegmentFiles implements SegmentFiles {
     try {
       return openListedIndex(this.#options.disk, path, { entry, indexId, open });
     } catch (error) {
-      // Safe: the index is rebuilt from the segment's rows.
+      // Ignoring the damage is safe: the index is rebuilt from the segment's rows.
       if (!(error instanceof CorruptionError)) throw error;
       this.#options.log.error(
         "an index file is damaged; the index is being rebuilt from the rows",
@@ -104,7 +104,7 @@ export class LocalSegmentFiles implements SegmentFiles {
 
   onDamage(segment: OpenSegment, damage: CorruptionError): void {
     const { manifest, log } = this.#options;
-    // Logged already, when the segment was quarantined.
+    // The damage was already logged when the segment was quarantined.
     damage.isLogged = true;
     if (segment.entry.quarantined) return;
     const { segmentId, tableId } = segment.entry;
@@ -129,8 +129,8 @@ export class LocalSegmentFiles implements SegmentFiles {
    * Permanently quarantines a segment that has only been unreadable so far, because the log is
    * about to drop replacements that could not be recorded in it.
    *
-   * @throws {DatabaseError} The errors of the manifest; STORAGE_UNAVAILABLE if its storage is
-   *   missing.
+   * @throws {DatabaseError} The errors of the manifest; STORAGE_UNAVAILABLE if the segment's
+   *   storage is missing.
    */
   quarantineForGood(segment: OpenSegment, damage: CorruptionError): void {
     this.#options.storages.requireThere(segment.entry.home);
@@ -154,8 +154,8 @@ export class LocalSegmentFiles implements SegmentFiles {
    * Checks that a table's storages are available. Must be called before the table's segments are
    * changed.
    *
-   * @throws {DatabaseError} STORAGE_UNAVAILABLE if the storage of new segments, or of a current
-   *   one, is missing.
+   * @throws {DatabaseError} STORAGE_UNAVAILABLE if the storage of new segments, or of an existing
+   *   segment, is missing.
    */
   requireThere(home: SegmentHome | undefined, segments: readonly OpenSegment[]): void {
     const homes = new Map([home, ...segments.map(({ entry }) => entry.home)].map(byStorage));
@@ -182,7 +182,10 @@ export class LocalSegmentFiles implements SegmentFiles {
     return this.#holds.hold();
   }
 
-  /** Removes a file that no manifest entry lists: immediately or, while files are held, later. */
+  /**
+   * Removes a file that no manifest entry lists: immediately or, while files are held in place,
+   * later.
+   */
   removeFile(path: string): void {
     this.#holds.whenFree(() => {
       this.#toRemove.push(path);
@@ -190,7 +193,7 @@ export class LocalSegmentFiles implements SegmentFiles {
     });
   }
 
-  /** Resolves once all files that have had to be removed so far are gone. */
+  /** Resolves once all files whose removal has been requested so far are gone. */
   async settled(): Promise<void> {
     await this.#removal;
   }
@@ -244,7 +247,7 @@ export class LocalSegmentFiles implements SegmentFiles {
 
   #noteKept(path: string, error: unknown): void {
     if (!(error instanceof DiskError)) throw error;
-    // Safe: the next startup moves unlisted files to lost+found.
+    // Ignoring the error is safe: the next startup moves unlisted files to lost+found.
     this.#options.log.warn("cannot remove a file", { path, code: error.code });
   }
 }

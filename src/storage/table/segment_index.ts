@@ -1,6 +1,6 @@
 /**
- * Searches the index of a single segment. An owner's keys occupy the same positions as the owner's
- * rows.
+ * Searches a sorted index of a single segment. An owner's keys occupy the same positions as the
+ * owner's rows.
  */
 import type { Row, Value } from "../../types/mod.ts";
 import type { IndexEntries } from "../segment/index_file.ts";
@@ -9,8 +9,8 @@ import type { RowSpan } from "../segment/reader.ts";
 
 /**
  * Returns the prefix of a string, without the common bytes with which all strings of the index
- * begin. `common` has these bytes as Latin-1. For a string that does not begin with them, returns
- * a number below or above all prefixes of the index.
+ * begin. `common` has these bytes as Latin-1. For a string that does not begin with the common
+ * bytes, returns a number below or above all prefixes of the index.
  */
 function prefixWithin(text: string, common: string): number {
   for (let at = 0; at < common.length; at += 1) {
@@ -59,14 +59,14 @@ export class SegmentIndex {
     this.#valueAt = valueAt;
   }
 
-  /** How many bytes at the beginning of each string its prefix omits. */
+  /** The number of bytes at the beginning of each string that its prefix omits. */
   get commonBytes(): number {
     return this.#entries.commonBytes;
   }
 
   /**
-   * Visits the index, within `wanted`, of each wanted prefix that also occurs in a span of keys.
-   * The wanted prefixes ascend, and have the form of this index even for strings that begin
+   * Calls `visit` with the index, in `wanted`, of each prefix that also occurs in a span of keys.
+   * The prefixes in `wanted` ascend, and have the form of this index even for strings that begin
    * differently.
    */
   visitEqual({ end, start }: RowSpan, wanted: Float64Array, visit: (at: number) => void): void {
@@ -83,7 +83,7 @@ export class SegmentIndex {
     }
   }
 
-  /** Returns the row at a position. */
+  /** Returns the row at a position of the index. */
   rowAt(place: number): number {
     return this.#entries.rows[place] as number;
   }
@@ -131,7 +131,7 @@ export class SegmentIndex {
     return this.#common;
   }
 
-  /** Returns the key at a position. */
+  /** Returns the key at a position of the index. */
   keyAt(place: number): Row {
     const row = this.rowAt(place);
     return this.#order.columns.map((_, at) => this.#valueAt(at, row));
@@ -168,7 +168,7 @@ export class SegmentIndex {
 
   /**
    * Returns the first position of a span with a prefix at or above `prefix` or, with `isAfter`,
-   * above it.
+   * above `prefix`.
    */
   #placeOfPrefix({ end, start }: RowSpan, prefix: number, isAfter: boolean): number {
     const { prefixes } = this.#entries;

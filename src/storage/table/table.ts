@@ -63,15 +63,15 @@ export class StoredTable {
   active: Memtable;
   frozen: Memtable | undefined;
   /**
-   * The memtables between the frozen one and the active one, oldest first. No rows are added to
+   * The memtables between the frozen and the active memtable, oldest first. No rows are added to
    * them.
    */
   #waiting: Memtable[] = [];
   /** The segments with current versions, in ascending order. Their seqs do not overlap. */
   segments: OpenSegment[];
   /**
-   * History segments, in ascending order of their lowest seq. Their seqs may overlap with those of
-   * any other segment.
+   * History segments, in ascending order of their lowest seq. Their seqs may overlap with the seqs
+   * of any other segment.
    */
   history: OpenSegment[];
   progress: TableProgress;
@@ -82,8 +82,8 @@ export class StoredTable {
    */
   fault: DatabaseError | undefined;
   /**
-   * The error with which the table's storage refused the rows of the last flush; undefined if it
-   * accepted them.
+   * The error with which the table's storage refused the rows of the last flush; undefined if the
+   * storage accepted them.
    */
   storageFailure: DatabaseError | DiskError | undefined;
   /**
@@ -106,11 +106,14 @@ export class StoredTable {
   #enforcedIndexes: readonly TableIndex[] = [];
   readonly #cursor = new VersionCursor();
   /**
-   * The columns for which sorted rows have been requested. False if the sort orders would be too
-   * large.
+   * The columns for which sorted rows have been requested. The value is false if the sort orders
+   * of a column would be too large.
    */
   readonly #orderedColumns = new Map<number, boolean>();
-  /** The key values of the current search. The array is reused, so a search allocates nothing. */
+  /**
+   * The key values for which the current search looks. The array is reused, so a search allocates
+   * nothing.
+   */
   readonly #keyValues: Value[] = [];
 
   constructor(
@@ -238,7 +241,10 @@ export class StoredTable {
     return this.#keyPositions;
   }
 
-  /** Records a request for rows sorted by a column. Returns whether there has been one before. */
+  /**
+   * Records a request for rows sorted by a column. Returns whether such rows were requested
+   * before.
+   */
   isOrderWanted(columnId: number): boolean {
     const isWanted = this.#orderedColumns.get(columnId);
     if (isWanted === undefined) this.#orderedColumns.set(columnId, true);
@@ -265,7 +271,7 @@ export class StoredTable {
    * This seq never decreases, even if the wall clock is set back. Expired rows stay invisible,
    * because another row may have been inserted with the same key since. There is one exception: if
    * nothing was written while the clock was ahead, and the server is then restarted, rows that had
-   * expired reappear until their actual expiry.
+   * expired reappear until they expire by the corrected clock.
    */
   expiredSeq(ids: Pick<SeqGenerator, "agedSeq">): number {
     const { expiredSeq = 0, ttlMs } = this.#definition;
@@ -281,14 +287,15 @@ export class StoredTable {
     const { heldAfterSeq } = this;
     if (expiredSeq === 0 || heldAfterSeq === Infinity) return expiredSeq;
     if (heldAfterSeq === 0) return 0;
-    // Versions that had already expired when the hold began were not replaced after that.
+    // A version that had already expired when the hold on history began was not replaced after
+    // that.
     const aliveFromMs = ids.msOf(heldAfterSeq) - (this.#definition.ttlMs ?? 0);
     return Math.max(0, Math.min(expiredSeq, ids.lastSeqUpTo(aliveFromMs)));
   }
 
   /**
-   * Freezes the oldest memtable for a flush. If it is the active one, an empty memtable takes its
-   * place.
+   * Freezes the oldest memtable for a flush. If it is the active memtable, an empty memtable takes
+   * its place.
    */
   freeze(): Memtable {
     assert(this.frozen === undefined, "table: a frozen memtable is still being flushed");
@@ -301,8 +308,8 @@ export class StoredTable {
   }
 
   /**
-   * Makes a memtable that already contains rows the active one. Its rows must be newer than all
-   * others.
+   * Makes the given memtable, which already contains rows, the active memtable. Its rows must be
+   * newer than all other rows.
    */
   adopt(memtable: Memtable): void {
     const isAbove = memtable.rowCount === 0 || (memtable.seqs[0] ?? 0) > this.active.lastSeq;
@@ -314,18 +321,19 @@ export class StoredTable {
     this.active = memtable;
   }
 
-  /** Starts an empty active memtable unless the current one is empty. */
+  /** Starts an empty active memtable unless the current active memtable is empty. */
   beginMemtable(): void {
     if (this.active.rowCount > 0) this.adopt(new Memtable(this.#definition.columns));
   }
 
-  /** Whether a memtable between the frozen and the active one is waiting to be flushed. */
+  /** Whether a memtable between the frozen and the active memtable is waiting to be flushed. */
   get isWaiting(): boolean {
     return this.#waiting.length > 0;
   }
 
   /**
-   * The first log file with rows that are in this table's memtables; undefined if these are empty.
+   * The first log file with rows that are in this table's memtables; undefined if the memtables
+   * are empty.
    */
   get firstLogFile(): number | undefined {
     let first: number | undefined;
@@ -338,7 +346,7 @@ export class StoredTable {
     return [...this.#older(), this.active];
   }
 
-  /** Returns all memtables except the active one, oldest first. */
+  /** Returns all memtables except the active memtable, oldest first. */
   #older(): Memtable[] {
     return this.frozen === undefined ? this.#waiting : [this.frozen, ...this.#waiting];
   }
@@ -483,7 +491,8 @@ export class StoredTable {
   }
 
   /**
-   * Returns the row that is live under a key at a seq. Rows at or below `expiredSeq` have expired.
+   * Returns the row that is live under a key at a seq. Rows with a seq of at most `expiredSeq`
+   * have expired.
    */
   lookup({ owner, key, upTo, columnIds }: LookupOptions, expiredSeq: number): Row | undefined {
     const cursor = this.findCurrent(owner, this.#keyFormOf(key), upTo);
@@ -493,7 +502,7 @@ export class StoredTable {
     return row;
   }
 
-  /** Converts a primary key to be searched for to the form in which rows contain it. */
+  /** Converts the values of a primary key in a search to the form in which rows contain them. */
   #keyFormOf(key: Row): Row {
     const { columns } = this.#definition;
     const isKept = this.#keyPositions.every((at) => {
@@ -632,7 +641,7 @@ export function unlessDamaged(note: () => void): boolean {
     note();
     return true;
   } catch (error) {
-    // Safe: the segment has been quarantined, so later reads of it fail.
+    // Ignoring the damage is safe: the segment has been quarantined, so later reads of it fail.
     if (!isDamage(error)) throw error;
     return false;
   }

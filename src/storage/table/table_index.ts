@@ -1,6 +1,6 @@
 /**
- * Finds rows of a table by a key of a secondary index: the row with a unique key, or all rows with
- * a key.
+ * Finds rows of a table by the key of a secondary index: the only row with a unique key, or all
+ * rows with a key.
  */
 import { defined } from "../../base/assert.ts";
 import { type Row, TEXT } from "../../types/mod.ts";
@@ -81,8 +81,8 @@ export interface WrittenKey {
   readonly key: Key;
   readonly values: Row;
   /**
-   * The memtable that already contains the row itself, and the row's number; undefined if none
-   * does.
+   * The memtable that already contains the row itself, and the row's number; undefined if no
+   * memtable contains the row.
    */
   readonly memtable?: Memtable;
   readonly row?: number;
@@ -98,7 +98,7 @@ const cursor = new VersionCursor();
  * such a time can still be live, so the search ends there. Rows from before the index was enforced
  * do not end the search.
  *
- * @param expiredSeq Rows at or below this seq have expired.
+ * @param expiredSeq The seq up to which rows have expired.
  */
 export function holderOf(
   table: StoredTable,
@@ -165,12 +165,12 @@ interface KeyedRead {
   /** One value per index column, none of them NULL. */
   readonly key: Row;
   readonly upTo: number;
-  /** Rows at or below this seq have expired. */
+  /** The seq up to which rows have expired. */
   readonly expiredSeq: number;
   readonly versionsMax: number;
 }
 
-/** Implements `IndexReads.lookupIndex`. Rows at or below `expiredSeq` have expired. */
+/** Implements `IndexReads.lookupIndex`. Rows with a seq of at most `expiredSeq` have expired. */
 export function lookupIndex(
   table: StoredTable,
   options: IndexLookupOptions,
@@ -194,7 +194,7 @@ export function lookupIndex(
 
 /**
  * Moves a cursor to each live row with a key, newest first. The cursor is valid until the next row
- * is requested. Returns false if it stopped because too many versions have the key.
+ * is requested. Returns false if the search stopped because too many versions have the key.
  */
 function* rowsWithKey(
   table: StoredTable,

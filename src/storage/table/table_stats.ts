@@ -10,9 +10,9 @@ import type { OpenSegment } from "./open_segment.ts";
 import { type StoredTable, unlessDamaged } from "./table.ts";
 
 /**
- * Counts the rows live at a seq, for one owner or, if `owner` is undefined, for all. The total
- * over all owners is counted once and then updated by each commit, so `upTo` must be the visible
- * seq.
+ * Counts the rows live at a seq, for one owner or, if `owner` is undefined, for all owners. The
+ * total over all owners is counted once and then updated by each commit, so `upTo` must be the
+ * visible seq.
  */
 export function countLiveRows(table: StoredTable, bounds: LiveRowBounds): number {
   const { after, owner } = bounds;
@@ -54,7 +54,7 @@ export function ownersOf(table: StoredTable): readonly number[] {
  */
 const SPAN_GROUPS_MAX = 64;
 
-/** Returns a table's segments, for display. */
+/** Returns the properties of a table's segments that are shown to users. */
 export function listedSegments({ allSegments }: StoredTable): ListedSegment[] {
   return allSegments.map(({ entry }): ListedSegment => {
     const { quarantined, history, home, ...rest } = entry;
@@ -194,7 +194,7 @@ function seqAt(reader: OpenSegment["reader"], row: number): number {
 interface LiveRowBounds {
   readonly owner: number | undefined;
   readonly upTo: number;
-  /** Rows at or below this seq have expired; 0 if none has. */
+  /** The seq up to which rows have expired; 0 if none has. */
   readonly after: number;
 }
 
