@@ -58,7 +58,7 @@ test("an address may hold bytes up to the limit, counted over all its users", ()
   fill(ledger, sender("ann", "1.1.1.1"), 150_000);
   fill(ledger, sender("bob", "1.1.1.1"), 150_000);
   expect(refusal(() => ledger.enter(sender("cem", "1.1.1.1"), 1))).toMatch(
-    /^429 RATE_LIMIT_EXCEEDED: .*requests of this address/,
+    /^429 RATE_LIMIT_EXCEEDED: .*requests in progress from this address/,
   );
   expect(refusal(() => ledger.enter(sender("cem", "1.1.1.2"), 1))).toBe("taken");
 });

@@ -102,7 +102,9 @@ describe("ReaderQueue divides readers among users", () => {
     if (second !== undefined) readers.queue.remove(second);
     readers.end();
     expect(readers.begun.map(({ number }) => number)).toEqual([1, 3]);
-    expect(() => second !== undefined && readers.queue.remove(second)).toThrow("queue only once");
+    expect(() => second !== undefined && readers.queue.remove(second)).toThrow(
+      "statement is not in the queue",
+    );
   });
 
   test("ReaderQueue serves random statements by the rules, and no user starves", () => {
