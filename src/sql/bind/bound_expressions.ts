@@ -20,8 +20,8 @@ export interface BoundColumn {
   readonly name: string;
   readonly type: DataType;
   /**
-   * The stored column from which this column is read. It is needed for pushdown, for dependency
-   * tracking and for the flags of result columns.
+   * The stored column that this column reads. Pushdown, dependency tracking and the flags of
+   * result columns need it.
    */
   readonly origin?: { readonly table: TableEntry; readonly columnId: number } | undefined;
 }
@@ -100,8 +100,8 @@ export type BoundExpression =
        */
       readonly isNumericIdentity: boolean;
       /**
-       * Set for a cast that only moves the decimal point: the factor by which to multiply
-       * integers. The multiplication cannot fail.
+       * The factor by which to multiply integers, set for a cast that only moves the decimal
+       * point. The multiplication cannot fail.
        */
       readonly factor?: number | undefined;
       /** Whether the cast leaves text unchanged, in any representation. */

@@ -45,7 +45,7 @@ export function selectFrom(relation: BoundRelation, outputs: BoundSelect["output
   return plainSelect({ from: { kind: "relation", relation }, outputs });
 }
 
-/** Wraps a query in a block of its own: `SELECT * FROM (query)`. */
+/** Wraps a query in an outer block: `SELECT * FROM (query)`. */
 export function selectFromQuery(query: BoundSelect, statement: StatementBinding): BoundSelect {
   const columns = query.outputs.map(({ expression, name }) =>
     statement.newColumn({ name, type: expression.type }),

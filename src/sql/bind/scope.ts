@@ -8,8 +8,8 @@ import type { BoundColumn, BoundExpression } from "./bound_expressions.ts";
 import { insteadOfFunction } from "./other_names.ts";
 
 /**
- * The place of a relation in a bound FROM. The relation itself may be replaced while the query is
- * being bound.
+ * The place of a relation in a bound FROM. The relation in this place may be replaced while the
+ * query is being bound.
  */
 export interface RelationNode {
   readonly kind: "relation";
@@ -40,7 +40,7 @@ export interface ScopeRelation {
   readonly value?: BoundColumn | undefined;
   /** Binds `tableoid`; absent if the rows belong to no table. */
   readonly tableOid?: (() => BoundExpression) | undefined;
-  /** The place of the relation in FROM; absent if it is not part of FROM. */
+  /** The place of the relation in FROM; absent if the relation is not part of FROM. */
   readonly node?: RelationNode;
   /**
    * Whether the relation is on the nullable side of an outer join, where its row may be missing.

@@ -380,8 +380,8 @@ function contentOf(
 }
 
 /**
- * Checks the body of a program and the defaults of its parameters. As in PostgreSQL, its names are
- * resolved when it runs, so it depends on no object.
+ * Checks the body of a program and the defaults of its parameters. As in PostgreSQL, the names in
+ * the body are resolved when the program runs, so the program depends on no object.
  *
  * @throws {DatabaseError}
  */

@@ -78,7 +78,7 @@ export function authorizeIndexes(
     const holder = catalog.namespace(place.namespace);
     const table = visibleIndex(catalog, place, principal)?.table;
     if (table !== undefined) requireAlter(principal, table, { namespace: holder });
-    // An earlier statement in the request may create the index.
+    // The index may not exist yet, because an earlier statement in the request may create it.
     else {
       requireRun(principal, "defineTable", {
         action: `run ${node.type.toUpperCase()}`,
@@ -355,7 +355,7 @@ export function isCommittedIndex({ isCommitted }: IndexEntry): boolean {
   return isCommitted === true;
 }
 
-/** Returns the given tables, and all tables with a foreign key to one of them. */
+/** Returns the given tables, and all tables that reference any of them through a foreign key. */
 export function withReferring(
   tableIds: readonly number[],
   tables: readonly TableEntry[],

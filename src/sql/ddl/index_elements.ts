@@ -267,11 +267,11 @@ export function indexNamed(
 interface IndexParts {
   /** The ids of the columns and expressions of an index key, in order. */
   readonly columnIds: readonly number[];
-  /** The parts of an index key that are expressions. */
+  /** The expressions among the parts of an index key. */
   readonly expressions: readonly IndexExpression[];
 }
 
-/** Returns the parts of an inverted index. All of them are expressions. */
+/** Returns the key parts of an inverted index, all of which are expressions. */
 function invertedPartsOf(
   table: IndexedTable,
   { columns, isUnique, position }: WrittenIndex,
@@ -294,7 +294,7 @@ function invertedPartsOf(
   return { columnIds: expressions.map(({ columnId }) => columnId), expressions };
 }
 
-/** Returns the parts of a sorted index. */
+/** Returns the key parts of a sorted index. */
 function partsOf(
   table: IndexedTable,
   { columns: parts, isPrimary, isUnique, position }: WrittenIndex,

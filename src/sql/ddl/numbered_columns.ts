@@ -186,8 +186,8 @@ function givenName(
 }
 
 /**
- * Returns an unused name of the form `<table>_<column>_seq`, as in PostgreSQL. If necessary, it is
- * shortened or numbered.
+ * Returns an unused name of the form `<table>_<column>_seq`, as in PostgreSQL. If necessary, the
+ * name is shortened or numbered.
  */
 function freeName(
   { name, namespace }: Pick<TableEntry, "name" | "namespace">,

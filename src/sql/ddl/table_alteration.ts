@@ -81,7 +81,7 @@ export function authorizeAlteration(
     requireAlter(principal, table, { namespace: holder });
     return;
   }
-  // An earlier statement in the request may create the table.
+  // The table may not exist yet, because an earlier statement in the request may create it.
   requireRun(principal, "defineTable", {
     action: `run ${node.type.toUpperCase()}`,
     position: node._location.start,

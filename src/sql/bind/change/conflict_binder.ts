@@ -32,7 +32,7 @@ export type ConflictTarget = "key" | "any" | IndexEntry;
 export interface BoundConflict {
   readonly target: ConflictTarget;
   readonly action: "nothing" | "update";
-  /** The columns of the stored row, followed by those of the proposed row (`excluded`). */
+  /** The columns of the stored row, followed by the columns of the proposed row (`excluded`). */
   readonly columns: readonly BoundColumn[];
   readonly sets: readonly BoundSet[];
   readonly where: BoundExpression | undefined;
@@ -172,7 +172,10 @@ function columnOf(part: BoundExpression): number | undefined {
   return part.kind === "column" ? part.column.origin?.columnId : undefined;
 }
 
-/** Returns the part of an index that matches an expression; undefined if none does. */
+/**
+ * Returns the id of the index column or key expression that matches an expression; undefined if
+ * none matches.
+ */
 function partIn(
   part: BoundExpression,
   place: { readonly table: TableEntry; readonly index: IndexEntry },

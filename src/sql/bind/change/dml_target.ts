@@ -43,8 +43,9 @@ export interface Target {
   /** The columns of the target table. */
   readonly columns: readonly BoundColumn[];
   /**
-   * The table with the column names that the statement may use: its own column names, or those of
-   * the view through which the statement writes. A view may show a column under several names.
+   * The table with the column names that the statement may use: the table's own names, or the
+   * names in the view through which the statement writes. A view may show a column under several
+   * names.
    */
   readonly named: TableEntry;
   /** The positions of the columns that an INSERT without a column list fills, in order. */

@@ -63,9 +63,9 @@ export interface BoundMerge {
   readonly kind: "merge";
   readonly table: TableEntry;
   /**
-   * Yields the declared columns and `_seq` of the target row, the index of the clause, the values
-   * of all clauses, and the columns carried for RETURNING. If there is no target row, the target
-   * columns are NULL.
+   * Yields the declared columns and `_seq` of the target row, the index of the WHEN clause that
+   * applies, the values of all clauses, and the columns carried for RETURNING. If there is no
+   * target row, the target columns are NULL.
    */
   readonly rows: BoundSelect;
   readonly clauses: readonly BoundMergeClause[];

@@ -163,8 +163,8 @@ function whereOf(
 }
 
 /**
- * Returns the columns that identify a table row, however many rows of the other FROM items it
- * matches.
+ * Returns the columns that identify a row of the target table, even if the row matches several
+ * rows of the other FROM items.
  */
 function identityOf(target: Target): BoundExpression[] {
   const { columns, table } = target;

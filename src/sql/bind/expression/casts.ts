@@ -200,8 +200,8 @@ export function castToInterval(
   expression: BoundExpression,
   { limit, node }: { limit: IntervalLimit; node: AstNode },
 ): BoundExpression {
-  // Only in a literal is a number without a unit taken as the type's last field. Any other string
-  // is first read as a plain interval.
+  // In an interval literal, a number without a unit is taken as a value of the type's last field.
+  // Any other string is first read as a plain interval.
   const isLiteral = expression.type.kind === "unknown";
   const operand = isLiteral
     ? expression

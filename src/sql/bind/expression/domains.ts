@@ -47,7 +47,8 @@ export function checkedByDomain(
   const { checks, notNull } = domain;
   if (checks.length === 0 && !notNull) return value;
   if (isVolatile(value)) {
-    // Each condition would evaluate the volatile expression again and get a different value.
+    // Each condition of the domain would evaluate the volatile expression again and get a
+    // different value.
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
       `Cannot cast this expression to domain ${domainName(domain)}: each evaluation of the ` +

@@ -3,7 +3,7 @@
  *
  * The rules for each kind of expression are in `operator_binder.ts`, `predicates.ts` and
  * `call_binder.ts`. This file binds literals and columns, and passes every other node to one of
- * them.
+ * these files.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {

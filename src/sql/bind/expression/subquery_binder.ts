@@ -71,8 +71,8 @@ export function bindScalar(node: SelectStatement, context: ExpressionContext): B
 }
 
 /**
- * Returns the columns of a query of at most one row as separate values, which are NULL if the
- * query returns no row.
+ * Returns the columns of a query that yields at most one row as separate values, which are NULL if
+ * the query returns no row.
  */
 export function bindRowQuery(
   node: SelectStatement,

@@ -142,7 +142,7 @@ export function withTypes<Tree extends object>(tree: Tree, find: TypeFinder | un
   return tree;
 }
 
-/** Returns the names in a tree that refer to types other than built-in ones. */
+/** Returns the type names in a tree that do not refer to built-in types. */
 export function typeNamesIn(tree: object): BasicDataTypeDef[] {
   const found: BasicDataTypeDef[] = [];
   for (const part of partsOf(tree)) {
@@ -166,7 +166,7 @@ export function constructorsIn(tree: object): ExprCall[] {
   return found;
 }
 
-/** Returns the names in a tree that refer to collations other than built-in ones. */
+/** Returns the collation names in a tree that do not refer to built-in collations. */
 export function collationsNamedIn(tree: object): CollationNode[] {
   const found: CollationNode[] = [];
   for (const part of partsOf(tree)) {

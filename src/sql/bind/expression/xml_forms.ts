@@ -75,7 +75,7 @@ function boundForm(
     case "serialize": {
       const value = xml.form === "document" ? asDocument(cast(0, XML)) : cast(0, XML);
       const to = resolveType(xml.dataType);
-      // As in PostgreSQL, a text that is too long for the type is refused, not cut.
+      // As in PostgreSQL, text that is too long for the type is refused rather than truncated.
       const text = castTo(value, { to, mode: "assignment", node: call });
       const domain = domainOf(xml.dataType);
       return domain === undefined ? text : checkedByDomain(text, { domain, node: call, bind });

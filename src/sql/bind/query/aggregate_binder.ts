@@ -333,8 +333,8 @@ function isStarRef(expression: Expr | undefined): boolean {
 const GROUPING_ARGUMENTS_MAX = 31;
 
 /**
- * The name of the placeholder that stands for a GROUPING call until the groups of its block are
- * known.
+ * The name of the placeholder for a GROUPING call, which is used until the groups of the call's
+ * query block are known.
  */
 export const GROUPING = "grouping";
 

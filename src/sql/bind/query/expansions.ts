@@ -37,7 +37,7 @@ export function withoutExpansions(context: ExpressionContext, form: string): Exp
   return { ...context, expansions: undefined, clause: form };
 }
 
-/** The parts of a block that determine when its table functions run. */
+/** The parts of a query block that determine when its table functions run. */
 export interface ExpandedBlock {
   readonly grouped: readonly BoundExpression[];
   readonly windows: readonly BoundWindowCall[];

@@ -99,7 +99,8 @@ export function* bindFrom(items: readonly From[], deps: SelectDeps): Generator<v
 }
 
 /**
- * Adds an item after a comma. If it is LATERAL, it may read the columns of the items before it.
+ * Adds a FROM item that follows a comma. A LATERAL item may read the columns of the items before
+ * it.
  */
 function beside(
   whole: FromResult | undefined,
@@ -111,7 +112,7 @@ function beside(
     : withOuterReferences(product(whole, current), around, statement);
 }
 
-/** Joins an item to the items before it, as far back as the last comma. */
+/** Joins a FROM item to the items before it, as far back as the last comma. */
 function joinedItem(
   left: FromResult,
   right: FromResult,
@@ -364,7 +365,7 @@ function checkedCall(
   return { kind: "query", alias, columns, query: selectFrom({ ...call, columns: inner }, outputs) };
 }
 
-/** Returns a context in which the only visible columns are those of enclosing queries. */
+/** Returns a context in which only the columns of enclosing queries are visible. */
 function barePlace(deps: SelectDeps, clause: string): ExpressionContext {
   const { statement } = deps;
   return { statement, scope: new Scope([]), clause, sink: undefined, ...queriesAround(deps) };

@@ -176,7 +176,7 @@ function distinctSets(sets: readonly (readonly number[])[]): readonly (readonly 
   return [...firsts.values()];
 }
 
-/** Returns the grouping sets that a GROUP BY item denotes. */
+/** Returns the grouping sets that an item of GROUP BY denotes. */
 function setsOf(item: GroupItem): readonly (readonly Expr[])[] {
   if (!("groups" in item)) return [membersOf(item)];
   if (item.type === "grouping sets") return item.groups.flatMap(setsOf);
@@ -259,7 +259,7 @@ function bindGroup(item: Expr, outputs: readonly BoundOutput[], block: Block): B
  */
 export class GroupedBlock {
   readonly #columns: { column: BoundColumn; expression: BoundExpression }[];
-  /** Finds an expression among the grouping expressions. */
+  /** Finds equal expressions among the grouping expressions. */
   readonly #places: ExpressionPlaces;
   /**
    * The indexes of the grouping expressions that are themselves outputs of the query. Two such
@@ -512,8 +512,8 @@ function startIn(
 }
 
 /**
- * Returns the parts of a node that may read columns. The star in `count(*)` does not stand for a
- * column.
+ * Returns the parts of a syntax node that may read columns. The star in `count(*)` does not
+ * represent a column.
  */
 function readPartsOf(node: Expr): readonly unknown[] {
   const isOverRows =

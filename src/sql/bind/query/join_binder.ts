@@ -123,8 +123,8 @@ interface MergedPair {
 }
 
 /**
- * @throws {DatabaseError} TYPE_MISMATCH if the columns of a pair have no common type, even if their
- *   values can be compared, like those of a TIME and an INTERVAL.
+ * @throws {DatabaseError} TYPE_MISMATCH if the columns of a pair have no common type, even if
+ *   their values can be compared, as with TIME and INTERVAL.
  */
 function mergedPairs(names: readonly Name[], left: Scope, right: Scope): MergedPair[] {
   return names.map(({ name, _location }) => {

@@ -604,8 +604,8 @@ function besideArguments(
 }
 
 /**
- * Returns the only row of a function that does not return a set. The row is NULL if the query
- * returns none.
+ * Returns the only row of a function that does not return a set. The row is NULL if the function's
+ * query returns no row.
  */
 function oneRow(call: RoutineCall, context: ExpressionContext): BoundSelect {
   const { statement } = context;

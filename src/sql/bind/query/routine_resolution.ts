@@ -352,8 +352,8 @@ function candidateOf(
 }
 
 /**
- * Returns the context of a default expression. It contains no names except those of functions that
- * the default itself may call.
+ * Returns the context of a default expression. The only names in it are the names of functions
+ * that the default may call.
  */
 function defaultContext(
   { statement }: ExpressionContext,

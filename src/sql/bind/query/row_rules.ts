@@ -6,8 +6,8 @@
  * rows that a statement writes are tested when the rows are known (`change/row_guard.ts`).
  *
  * A policy is bound again for each statement, over the columns of the table in that statement. The
- * policy's SQL keeps its meaning: its tables and columns have the names that they had when the
- * policy was written. Names from the surrounding statement are not visible in it.
+ * policy's SQL keeps its meaning: it uses the table and column names that were valid when the
+ * policy was written, and it cannot use names from the surrounding statement.
  */
 import { isPolicyFor } from "../../../auth/mod.ts";
 import { DatabaseError } from "../../../base/errors.ts";

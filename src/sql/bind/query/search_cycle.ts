@@ -37,11 +37,11 @@ interface AddedColumn {
 }
 
 /**
- * Returns the union with the added columns.
+ * Adds the columns of SEARCH and CYCLE to the union of a recursive WITH entry.
  *
  * @throws {DatabaseError} INVALID_QUERY
  *
- * @param names The names of the entry's columns, without the added ones.
+ * @param names The names of the entry's columns, without the added columns.
  */
 export function extendedUnion(
   query: SelectFromUnion,
@@ -143,7 +143,8 @@ function passingOn(
     );
   }
   const of = (name: string): ExprRef => nodes.of(entry, name);
-  // The entry's `*` does not cover the added columns, which come after all others.
+  // The `*` of a recursive WITH entry does not cover the added columns, which come after all other
+  // columns.
   const isStar = ({ expr }: SelectedColumn): boolean =>
     expr.type === "ref" &&
     expr.star === true &&

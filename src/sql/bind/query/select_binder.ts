@@ -151,8 +151,7 @@ function* selectInSteps(
       bind: bindExpression,
     });
   }
-  // A step costs more than binding an empty clause, so absent clauses do not get a step of their
-  // own.
+  // A step costs more than binding an empty clause, so absent clauses do not get a separate step.
   const outputs = yield* bindOutputs(block);
   const grouped =
     select.groupBy === undefined ? NO_GROUPS : yield* bindGroups(select.groupBy, outputs, block);

@@ -30,7 +30,7 @@ export interface RelationSource {
   partsOf(tableId: number, within?: number): TableParts | undefined;
   systemView(namespace: string, name: string): SystemView | undefined;
   view(name: { name: string; schema?: string | undefined }): ViewRelation | undefined;
-  /** Returns the functions with this name. They differ in their parameter types. */
+  /** Returns the functions with the given name, which differ in their parameter types. */
   functions(name: { name: string; schema?: string | undefined }): readonly RoutineRelation[];
 }
 
@@ -46,7 +46,8 @@ export interface ViewRelation {
   /** Resolves names inside the view's query. */
   readonly source: RelationSource;
   /**
-   * The rights with which the view's query reads; undefined if it reads with its reader's rights.
+   * The rights with which the view's query reads; undefined if the query reads with the rights of
+   * the view's reader.
    */
   readonly ownRights: ViewRights | undefined;
   /**
@@ -62,7 +63,7 @@ export interface ViewRelation {
 export interface RoutineRelation extends ViewRelation {
   readonly routine: Routine;
   readonly entry: FunctionEntry;
-  /** The function itself if its body is a program. It then has no query. */
+  /** The function's catalog entry if its body is a program. Such a function has no query. */
   readonly program: FunctionEntry | undefined;
   /** The defaults of the input parameters, in order. */
   readonly defaults: readonly (Expr | undefined)[];
@@ -74,7 +75,7 @@ export interface SelectDeps {
   /** Decides which rows the query may read in each table. */
   readonly rights: RowRights;
   /**
-   * Whether the query is the outermost one. If so, `*` over a single stored table includes the
+   * Whether the query is the outermost query. If so, `*` over a single stored table includes the
    * system columns.
    */
   readonly isOutermost: boolean;
@@ -151,7 +152,7 @@ export type CteEntry =
       readonly columns: readonly { readonly name: string; readonly type: DataType }[] | undefined;
       readonly recursion: BoundRecursion;
     }
-  /** A WITH entry in a place where it must not be read. */
+  /** A WITH entry that the query must not read. */
   | { readonly kind: "forbidden"; readonly name: string };
 
 /** The parts of an expression context that concern inner and outer queries. */

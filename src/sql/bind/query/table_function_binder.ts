@@ -159,7 +159,7 @@ function bindOneCall(
 }
 
 /**
- * Binds a call to a user-defined function, so that its rows appear beside those of other calls.
+ * Binds a call to a user-defined function, so that its rows appear beside the rows of other calls.
  */
 function boundRoutine(
   item: FromCall,

@@ -210,7 +210,7 @@ interface Around {
 }
 
 /**
- * Binds the windows defined in a WINDOW clause. Each may extend earlier ones.
+ * Binds the windows defined in a WINDOW clause. A window may extend windows defined before it.
  * @throws {DatabaseError}
  */
 export function bindNamedWindows(

@@ -1,9 +1,9 @@
 /**
  * Binds WITH: named queries, including recursive ones.
  *
- * An entry is bound once and may be read in many places. Entries see earlier entries. With
- * RECURSIVE, all entries see each other, and an entry sees itself as the rows that its last step
- * produced.
+ * A WITH entry is bound once and may be read in many places. Each entry can refer to earlier
+ * entries. With RECURSIVE, all entries can refer to each other, and an entry that refers to itself
+ * reads the rows that its last step produced.
  */
 import { assert, defined } from "../../../base/assert.ts";
 import { DatabaseError, withDetails } from "../../../base/errors.ts";
@@ -93,7 +93,7 @@ function refuseChange({ alias, statement }: WithBinding): never {
   );
 }
 
-/** Returns the query of an entry. The entry must not be a change. */
+/** Returns the query of a WITH entry, which must not be a change. */
 function queryOf({ statement }: WithBinding): SelectStatement {
   assert(!isChangeNode(statement), "WITH binder: data-modifying entry was bound as a query");
   return statement;
@@ -124,8 +124,8 @@ function bindEntry(binding: WithBinding, deps: SelectDeps, isRecursive: boolean)
 }
 
 /**
- * If an unknown table has the same name as the entry, adds a hint to the error, because the author
- * probably meant the entry itself.
+ * Adds a hint to the error about an unknown table with the same name as the WITH entry, because
+ * the author probably meant the entry itself.
  */
 function hintingAtRecursive(
   { alias, statement }: WithBinding,
@@ -178,7 +178,8 @@ export function namesOf(
 }
 
 /**
- * Binds `a UNION [ALL] b`, in which b may read the entry itself. No other kind of query may do so.
+ * Binds `a UNION [ALL] b`, in which b may read the recursive WITH entry itself. No other kind of
+ * query may do so.
  */
 function bindRecursive(binding: WithBinding, deps: SelectDeps): BoundSelect {
   const query = queryOf(binding);
@@ -232,7 +233,8 @@ function notRecursive({ alias }: WithBinding): DatabaseError {
 
 /**
  * Moves the inner WITH of `WITH s … a UNION [ALL] b` into the scope of both sides, so that the
- * union can be bound as a recursive query. Returns undefined if s has the same name as the entry.
+ * union can be bound as a recursive query. Returns undefined if s has the same name as the
+ * recursive entry.
  */
 function inOwnWith(
   node: WithStatement,
@@ -389,7 +391,7 @@ export function findEntry(item: FromTable, deps: SelectDeps): CteEntry | undefin
 }
 
 /**
- * Returns an entry as a relation. Each call creates new columns for it.
+ * Returns a WITH entry as a relation. Each call creates new columns for the relation.
  * @throws {DatabaseError}
  */
 export function relationOfEntry(

@@ -69,7 +69,7 @@ export function buildJoin(node: JoinNode, buildPlan: BuildPlan): OperatorFactory
 type JoinSides = Pick<JoinOptions, "isRightFixed" | "left" | "right">;
 type Shape = Omit<JoinOptions, "context" | keyof JoinSides>;
 
-/** Compiles the parts of a join shared by all of its runs. */
+/** Compiles the parts of a join that all of its runs share. */
 function shapeOf(node: JoinNode): Shape {
   const leftLayout = layoutOf(node.left.columns);
   const rightLayout = layoutOf(node.right.columns);

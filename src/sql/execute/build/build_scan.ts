@@ -342,7 +342,7 @@ export function buildIndexOrder(
   };
 }
 
-/** Returns the scan options that apply however the table is read. */
+/** Returns the scan options that apply regardless of how the table is read. */
 function scanOptions(
   { columns, isBulk, isDivided = false, past, table, withTombstones }: ScanNode,
   { isConsumed = false, isFiltered = false }: ScanUse,

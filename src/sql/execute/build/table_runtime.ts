@@ -285,7 +285,7 @@ export class TableRuntime {
   }
 }
 
-/** Returns a copy of an error, with the place of the fault appended to its message. */
+/** Returns a copy of an error whose message also describes the place of the fault. */
 function withPlace(cause: DatabaseError, place: string): DatabaseError {
   const { code, hint, message } = cause;
   return new DatabaseError(code, `${message} (${place})`, {

@@ -219,7 +219,7 @@ export class ChangeWriter {
   }
 
   /**
-   * Adds changes that all insert, all update or all delete rows.
+   * Adds changes of a single kind: all of them insert rows, all update rows, or all delete rows.
    *
    * @param rowCount The number of affected rows, some of which may stay unchanged.
    */

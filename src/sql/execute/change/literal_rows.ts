@@ -4,7 +4,7 @@
  *
  * Most rows of a bulk load take this path, so whole columns of common types (integers, doubles,
  * strings) are read from the statement's bytes into typed arrays. All other cells are cast one by
- * one, row after row, so that the first faulty cell is the one reported.
+ * one, row after row, so that the first faulty cell determines the error.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {

@@ -67,7 +67,8 @@ function staged(
   { held }: StatementParts,
   context: ExecutionContext,
 ): DmlOutcome | Promise<DmlOutcome> {
-  // Nothing may interrupt the staging, because the statement cannot be restarted afterwards.
+  // Nothing may interrupt the staging of changes, because the statement cannot be restarted
+  // afterwards.
   context.stay();
   let rowCount = 0;
   for (const changes of held) rowCount += changes.rowCount;

@@ -107,7 +107,8 @@ function indexedRows(
 }
 
 /**
- * Returns the index with the fewest columns among those that begin with the referencing columns.
+ * Returns the index with the fewest columns, among all indexes that begin with the referencing
+ * columns.
  */
 function indexFor(
   table: TableEntry,

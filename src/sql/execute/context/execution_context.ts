@@ -32,8 +32,8 @@ export interface ExecutionContext {
   /** The seq as of which the statement reads everything except past reads. */
   readonly snapshotSeq: Seq;
   /**
-   * Returns the seq of a past read. It stays the same throughout the run. Call this immediately
-   * before each read, because history may be discarded.
+   * Returns the seq of a past read. The seq stays the same throughout the run. Call this
+   * immediately before each read, because history may be discarded.
    *
    * @throws {DatabaseError} HISTORY_TOO_OLD, VALUE_OUT_OF_RANGE, and the errors of the expression.
    */
@@ -75,7 +75,7 @@ export interface ExecutionContext {
    * restarted in a reader.
    */
   readonly mayLeave: boolean;
-  /** Keeps the rest of the statement in this thread, without a time limit for its first slice. */
+  /** Keeps the rest of the statement in this thread. Its first time slice is no longer limited. */
   stay(): void;
   /**
    * Lets other work run if the time slice is over. That work may change any state.
@@ -101,7 +101,10 @@ export interface ExecutionContext {
   readonly outer: ReadonlyMap<number, Value>;
   /** The rows of the previous step of each running recursive query. */
   readonly working: ReadonlyMap<BoundRecursion, MaterialisedRows>;
-  /** This reader's part of the query, if several readers divide the query among themselves. */
+  /**
+   * The part of the query that this reader executes, if several readers divide the query among
+   * themselves.
+   */
   readonly division?: QueryShare | undefined;
   /** The measurements for EXPLAIN ANALYZE; absent for other statements. */
   readonly profile?: Profile | undefined;
@@ -178,9 +181,9 @@ export interface SubqueryAnswers {
 }
 
 export interface StepAnswers extends SubqueryAnswers {
-  /** Whether any result valid only in this step has been stored. */
+  /** Whether any result that is valid only in this step has been stored. */
   readonly isUsed: boolean;
-  /** Releases the resources of the step. */
+  /** Releases the resources of the recursion step. */
   end(): void;
 }
 

@@ -47,8 +47,8 @@ export interface RequestLedger {
   /** Whether the current statement is queued for a reader or an advisory lock. */
   isWaiting: boolean;
   /**
-   * Ends the request's current wait early, whatever the request is waiting for; undefined if it is
-   * not waiting.
+   * Ends the request's current wait early, whatever the request is waiting for; undefined if the
+   * request is not waiting.
    */
   wake: (() => void) | undefined;
   /**

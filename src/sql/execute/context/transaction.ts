@@ -190,7 +190,7 @@ export class Transaction implements StagedRows {
   #bytes = 0;
   /** The rows that the transaction has locked, keyed by seq. */
   readonly #locked = new Map<number, LockedRow>();
-  /** The bytes added per owner; undefined if there is no storage limit. */
+  /** The number of bytes added for each owner; undefined if there is no storage limit. */
   #growths: Map<number, StorageGrowth> | undefined;
   /**
    * The changes made since the first mark, oldest first, to be undone if necessary; undefined if
@@ -572,7 +572,7 @@ export class Transaction implements StagedRows {
     });
   }
 
-  /** Returns the bytes added per owner; empty if there is no storage limit. */
+  /** Returns the number of bytes added for each owner; empty if there is no storage limit. */
   get growths(): readonly StorageGrowth[] {
     return [...(this.#growths?.values() ?? [])];
   }

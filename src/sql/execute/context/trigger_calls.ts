@@ -1,6 +1,6 @@
 /**
  * Defines how a change calls the functions of triggers. The layer that runs statements implements
- * the interface, because a function runs statements of its own.
+ * the interface, because a trigger function itself runs statements.
  */
 import type { Principal } from "../../../auth/mod.ts";
 import type { TableEntry, TriggerEntry, TriggerEvent } from "../../../catalog/mod.ts";

@@ -38,8 +38,7 @@ import { LineScanner } from "./line_scanner.ts";
 const ROWS_PER_STEP = 1024;
 
 /**
- * The maximum size of a row, in bytes. Every row that can be stored is smaller, whatever its
- * encoding.
+ * The maximum size of a row, in bytes. Every row that can be stored is smaller, in any encoding.
  */
 const ROW_BYTES_MAX: number = 32 * 1024 * 1024;
 

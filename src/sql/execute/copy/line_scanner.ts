@@ -228,9 +228,9 @@ export class LineScanner implements CopyScanner {
   }
 
   /**
-   * Returns the offset of the quote that closes a quoted part, or the end of the bytes, and counts
-   * the line ends within the part. If the part contains escapes, returns the bitwise complement of
-   * the offset.
+   * Returns the offset of the quote that closes a quoted part, or the end of the bytes if there is
+   * none. Counts the line ends within the part. If the part contains escapes, returns the bitwise
+   * complement of the offset.
    */
   #closing(bytes: Buffer, from: number): number {
     const quote = this.#quote;

@@ -69,7 +69,7 @@ export interface JoinOptions extends SpillOptions {
 /** A left batch that is being joined with its partners, and the progress of the join. */
 interface Pairing {
   readonly batch: Batch;
-  /** The id of each left row's key. If there are no keys, all ids are 0. */
+  /** The id of each left row's key. If the join has no keys, all ids are 0. */
   readonly keyIds: Int32Array;
   /** Contains 1 for each left row that has a partner. */
   readonly hasPartner: Uint8Array;
@@ -111,8 +111,8 @@ export class HashJoin implements Operator {
     // If the key alone decides whether a left row has a matching right row, build rows need not be
     // stored.
     const isBare = this.#isChoice && options.residual === undefined;
-    // If there are no keys, rows cannot be partitioned. Partitioning also reads both sides, so
-    // unless the key alone decides, it would raise a guarded error too early.
+    // If the join has no keys, its rows cannot be partitioned. Partitioning also reads both sides,
+    // so unless the key alone decides, it would raise a guarded error too early.
     const isPossible = options.keyTypes.length > 0 && (isBare || !options.isGuarded);
     this.#site = new SpillSite(options, { isPossible });
     this.#buildRows = new BuildColumns(isBare ? [] : options.rightTypes, this.#site.memory);

@@ -4,8 +4,8 @@
  *
  * There are three ways to assign the ids of a batch, all of which enter new keys into the same
  * `KeyHashTable`: a key that is a single integer is looked up in a table indexed by value
- * (`direct_group_ids.ts`), a batch with few keys gets a table of its own (`dense_positions.ts`),
- * and all other keys are hashed.
+ * (`direct_group_ids.ts`), a batch with few keys gets its own table (`dense_positions.ts`), and
+ * all other keys are hashed.
  */
 import { assert, defined } from "../../../base/assert.ts";
 import {
