@@ -58,10 +58,10 @@ import { SkippedTests } from "./support/skipped_tests.ts";
 const TIMEOUT_MS = 120_000;
 
 /**
- * The number of worker processes: two more than the number of processors, because many tests wait
+ * The number of worker processes: three more than the number of processors, because many tests wait
  * for a server, a browser or a certain time.
  */
-const WORKERS = navigator.hardwareConcurrency + 2;
+const WORKERS = navigator.hardwareConcurrency + 3;
 
 /** The environment variable that contains the path of the server's executable. */
 const PROGRAM = "TIDEMARK_TEST_PROGRAM";

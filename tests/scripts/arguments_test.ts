@@ -69,7 +69,7 @@ const REFUSED: readonly (readonly [words: readonly string[], message: string])[]
   ],
 ];
 
-test.each(shareOf(REFUSED, { oneOf: 3 }))(
+test.each(shareOf(REFUSED, { oneOf: 5 }))(
   "%j exits with 2 and prints one line",
   async ([script = "", ...args], message) => {
     const { code, stdout, stderr } = await runToEnd([`scripts/${script}`, ...args]);

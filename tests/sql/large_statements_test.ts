@@ -13,7 +13,7 @@ let engine: TestEngine;
 
 beforeAll(async () => {
   const config =
-    "performance.query_memory_bytes = 4194304\nperformance.query_temporary_bytes = 0\nlimits.max_result_rows = 20000\nlimits.max_timeout_ms = 5000";
+    "performance.query_memory_bytes = 4194304\nperformance.query_temporary_bytes = 0\nlimits.max_result_rows = 20000\nlimits.max_timeout_ms = 30000";
   engine = await TestEngine.open({ clock: systemClock, config, inThreads: true });
   const rows = Array.from({ length: ROWS }, (_, id) => `(${id}, ${id % 10})`);
   await engine.run(

@@ -9,7 +9,7 @@ import { TestEngine } from "../support/sql_engine.ts";
 let engine: TestEngine;
 
 beforeAll(async () => {
-  engine = await TestEngine.open({ clock: systemClock, config: "limits.max_timeout_ms = 5000" });
+  engine = await TestEngine.open({ clock: systemClock, config: "limits.max_timeout_ms = 30000" });
   await engine.run(
     "CREATE TABLE t (id INT PRIMARY KEY, a TEXT, j JSONB); INSERT INTO t VALUES (1, 'a,b', '[1,2]')," +
       `(2, 'c', '[]'), (3, NULL, NULL), (4, 'd,e', '[{"k":1},{"k":2}]')`,

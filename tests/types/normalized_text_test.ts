@@ -29,7 +29,7 @@ test("marks in any order have the normal forms of the runtime", () => {
 });
 
 /** The time per mark must not grow with the number of marks. */
-const MARKS = amountOf({ usual: 30_000, thorough: 100_000 });
+const MARKS = amountOf({ usual: 15_000, thorough: 100_000 });
 
 test("many thousands of marks on one letter are normalized and compared", async () => {
   await using engine = await TestEngine.open();
