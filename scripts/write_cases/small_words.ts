@@ -68,6 +68,43 @@ const STATEMENTS: readonly string[] = [
   "INSERT INTO lists VALUES (1, '{5,6}', ARRAY['x']) RETURNING n[2], t[1]",
   "SELECT tsvector('a:1 b'), tsquery('a & !b'), tsvector(NULL)",
   "SELECT hashtext(''), hashtext('a'), hashtext('twelve bytes'), hashtext('käse und brot, viel davon'), hashtext(NULL)",
+  ...[
+    ["hashoid", "hashoidextended", "'0'::oid", "'4294967295'::oid"],
+    ["hashname", "hashnameextended", "'PostgreSQL'"],
+    ["hashbpchar", "hashbpcharextended", "'PostgreSQL  '"],
+    ["hashmacaddr", "hashmacaddrextended", "'08:00:2b:01:02:04'::macaddr"],
+    ["hashmacaddr8", "hashmacaddr8extended", "'08:00:2b:01:02:04:36:49'::macaddr8"],
+    ["hashinet", "hashinetextended", "'192.168.100.128/25'::inet", "'2001:db8::1'::inet"],
+    ["hash_numeric", "hash_numeric_extended", "0.00", "-12.50", "12.5", "1e40", "'NaN'::numeric"],
+    ["pg_lsn_hash", "pg_lsn_hash_extended", "'16/B374D84'::pg_lsn"],
+    ["time_hash", "time_hash_extended", "'24:00'::time"],
+    ["timetz_hash", "timetz_hash_extended", "'23:59:59+12:30'::timetz"],
+    ["interval_hash", "interval_hash_extended", "'1 mon'::interval", "'30 days'::interval"],
+    [
+      "timestamp_hash",
+      "timestamp_hash_extended",
+      "'1970-01-01'::timestamp",
+      "'infinity'::timestamp",
+    ],
+    [
+      "hash_array",
+      "hash_array_extended",
+      "'{17,NULL,-5}'::int[]",
+      "'{a,bc}'::text[]",
+      "'{}'::date[]",
+    ],
+    [
+      "hash_array",
+      "hash_array_extended",
+      "'{{1.5},{2.50}}'::numeric[]",
+      "'{-infinity,1999-12-31}'::date[]",
+    ],
+  ].flatMap(([plain, seeded, ...values]) =>
+    values.map(
+      (value) =>
+        `SELECT ${plain}(${value}), ${seeded}(${value}, 0), ${seeded}(${value}, -5000000000)`,
+    ),
+  ),
   "SELECT hashtextextended('a', 0), hashtextextended('a', 7), hashtextextended('many more than twelve bytes', -3), hashtextextended('', 9223372036854775807)",
   "SELECT hashint2(7::smallint), hashint4(-7), hashint8(7), hashint8(-7), hashint8(5000000000), hashint8(-5000000000)",
   "SELECT hashint2extended(7::smallint, 1), hashint4extended(7, 0), hashint8extended(7, 0), hashint8extended(-5000000000, 3)",

@@ -22,12 +22,13 @@ import { functionsNamed, overload } from "./base/define.ts";
 import type { ScalarFunction } from "./base/function.ts";
 
 /** The two 32-bit words of a hash. Functions without a seed return the lower one. */
-interface Hash {
+export interface Hash {
   readonly high: number;
   readonly low: number;
 }
 
-const NO_SEED = 0n;
+/** The seed of functions without one. */
+export const NO_SEED = 0n;
 const ENCODER = new TextEncoder();
 
 function rotated(word: number, bits: number): number {
@@ -86,7 +87,7 @@ class Words {
   }
 }
 
-function hashOfBytes(bytes: Uint8Array, seed: bigint): Hash {
+export function hashOfBytes(bytes: Uint8Array, seed: bigint): Hash {
   const words = new Words(bytes.length, seed);
   const wordAt = (at: number): number =>
     (bytes[at] ?? 0) |
@@ -103,14 +104,14 @@ function hashOfBytes(bytes: Uint8Array, seed: bigint): Hash {
   return words.finish();
 }
 
-function hashOfWord(word: number, seed: bigint): Hash {
+export function hashOfWord(word: number, seed: bigint): Hash {
   const words = new Words(4, seed);
   words.add(word, 0, 0);
   return words.finish();
 }
 
 /** Hashes an integer so that equal numbers of all integer types have equal hashes. */
-function hashOfWhole(value: Whole, seed: bigint): Hash {
+export function hashOfWhole(value: Whole, seed: bigint): Hash {
   const whole = BigInt(value);
   const low = Number(BigInt.asIntN(32, whole));
   const high = Number(BigInt.asIntN(32, whole >> 32n));
@@ -118,7 +119,7 @@ function hashOfWhole(value: Whole, seed: bigint): Hash {
 }
 
 /** Hashes a number so that equal numbers have equal hashes. The hash of zero is the seed. */
-function hashOfDouble(value: number, seed: bigint): Hash {
+export function hashOfDouble(value: number, seed: bigint): Hash {
   if (value === 0) {
     return { high: Number(BigInt.asIntN(32, seed >> 32n)), low: Number(BigInt.asIntN(32, seed)) };
   }
@@ -127,15 +128,24 @@ function hashOfDouble(value: number, seed: bigint): Hash {
   return hashOfBytes(new Uint8Array(bytes.buffer), seed);
 }
 
-function hashOfUuid(value: string, seed: bigint): Hash {
+export function hashOfText(value: string, seed: bigint): Hash {
+  return hashOfBytes(ENCODER.encode(value), seed);
+}
+
+export function hashOfUuid(value: string, seed: bigint): Hash {
   return hashOfBytes(Buffer.from(value.replaceAll("-", ""), "hex"), seed);
+}
+
+/** Returns both words of a hash as one signed number. */
+export function bigHashOf({ high, low }: Hash): bigint {
+  return (BigInt(high) << 32n) | BigInt(low >>> 0);
 }
 
 /**
  * Defines a function without a seed that returns an INT, and one with a seed that returns a
  * BIGINT.
  */
-function hashing(
+export function hashing(
   names: readonly [plain: string, seeded: string],
   type: DataType,
   hashOf: (value: Value, seed: bigint) => Hash,
@@ -149,8 +159,7 @@ function hashing(
     ...functionsNamed(
       [seeded],
       overload([type, BIGINT], BIGINT, ([value = null, seed = null]) => {
-        const { high, low } = hashOf(value, BigInt(seed as Whole));
-        return wholeFromBigint((BigInt(high) << 32n) | BigInt(low >>> 0));
+        return wholeFromBigint(bigHashOf(hashOf(value, BigInt(seed as Whole))));
       }),
     ),
   ];
@@ -158,7 +167,7 @@ function hashing(
 
 export const HASH_FUNCTIONS: readonly ScalarFunction[] = [
   ...hashing(["hashtext", "hashtextextended"], TEXT, (value, seed) =>
-    hashOfBytes(ENCODER.encode(value as string), seed),
+    hashOfText(value as string, seed),
   ),
   ...hashing(["hashint2", "hashint2extended"], SMALLINT, (value, seed) =>
     hashOfWord(value as number, seed),

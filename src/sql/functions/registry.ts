@@ -58,6 +58,7 @@ import { TEXT_SYNTAX_FUNCTIONS } from "./text/text_syntax.ts";
 import { DATETIME_FUNCTIONS } from "./time/datetime.ts";
 import { DATETIME_MAKE_FUNCTIONS } from "./time/datetime_make.ts";
 import { TRANSITION_FUNCTIONS } from "./transitions.ts";
+import { VALUE_HASH_FUNCTIONS } from "./value_hashes.ts";
 import { VECTOR_FUNCTIONS } from "./vector.ts";
 import { XML_FUNCTIONS } from "./xml/xml_functions.ts";
 import { XML_PATH_FUNCTIONS } from "./xml/xml_paths.ts";
@@ -73,6 +74,7 @@ const FUNCTIONS: ReadonlyMap<string, ScalarFunction> = byName([
   ...FILE_URL_FUNCTIONS,
   ...FORMAT_FUNCTIONS,
   ...HASH_FUNCTIONS,
+  ...VALUE_HASH_FUNCTIONS,
   ...ID_FUNCTIONS,
   ...JSON_BUILD_FUNCTIONS,
   ...JSON_EDIT_FUNCTIONS,
