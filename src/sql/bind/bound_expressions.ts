@@ -43,7 +43,7 @@ export interface LiteralRead {
   /** The position of the literal in the SQL that was bound. */
   readonly position: number;
   /**
-   * Reads the value as the required type.
+   * Reads the literal as the required type.
    * @throws {DatabaseError}
    */
   readonly read: (value: Value) => unknown;
@@ -92,7 +92,10 @@ export type BoundExpression =
       readonly kind: "cast";
       readonly type: DataType;
       readonly operand: BoundExpression;
-      /** Converts a value; undefined if the cast leaves every value unchanged. */
+      /**
+       * Converts a value to the target type of the cast; undefined if the cast leaves every value
+       * unchanged.
+       */
       readonly convert: (value: Value) => Value;
       /**
        * Whether the cast preserves the order and equality of numbers. If so, an f64 or i32 vector
@@ -127,7 +130,10 @@ export type BoundExpression =
       readonly readsTimeWords?: boolean;
       /** Whether evaluating the call can never raise an error. */
       readonly neverFails?: boolean;
-      /** Evaluates a whole column; absent if the function does not support this. */
+      /**
+       * Evaluates the call for a whole column at once; absent if the function does not support
+       * this.
+       */
       readonly evaluateVector?: VectorFunction | undefined;
       /**
        * Set for LIKE and NOT LIKE, for which `sql/execute/kernels/like_bytes.ts` has a loop over
@@ -265,8 +271,8 @@ export interface BoundSubquery {
   readonly outerIds: readonly number[];
   readonly outerTypes: readonly DataType[];
   /**
-   * An equivalent query that computes the results for many values of the outer references at once;
-   * undefined if there is none.
+   * An equivalent of the subquery that computes the results for many values of the outer
+   * references at once; undefined if there is none.
    */
   readonly keyed: KeyedQuery | undefined;
   /** Whether the query may return a different result each time it is evaluated. */
@@ -326,7 +332,7 @@ export interface KeyedQuery {
   readonly query: BoundSelect;
   /** The key expressions of a subquery. They read only outer references. */
   readonly keys: readonly BoundExpression[];
-  /** The LIMIT, which applies to the rows of each key separately. */
+  /** The query's LIMIT, which applies to the rows of each key separately. */
   readonly limit: BoundExpression | undefined;
   readonly offset: BoundExpression | undefined;
   /**
@@ -355,7 +361,7 @@ export interface BoundAggregate {
   readonly steps?: AggregateSteps | undefined;
   /** The aggregate's argument; absent for count(*). */
   readonly argument: BoundExpression | undefined;
-  /** Further arguments, such as the separator of string_agg. */
+  /** The aggregate's further arguments, such as the separator of string_agg. */
   readonly extra: readonly BoundExpression[];
   readonly isDistinct: boolean;
   readonly filter: BoundExpression | undefined;
@@ -454,7 +460,9 @@ export interface BoundReach {
    * The ordering value, converted to the type that `step` returns, so that both can be compared.
    */
   readonly key: BoundExpression;
-  /** Moves a non-NULL value by the offset in the direction of the bound. */
+  /**
+   * Moves an ordering value, which is not NULL, by the offset in the direction of the frame bound.
+   */
   readonly step: (key: Value, offset: Value) => Value;
   readonly isNegative: (offset: Value) => boolean;
 }

@@ -24,7 +24,7 @@ export class EquivalenceClasses<Thing> {
   readonly #options: EquivalenceOptions<Thing>;
   /**
    * The items, keyed by form. The map is created only when the first item is added, because most
-   * blocks have no items.
+   * query blocks have no items.
    */
   #byForm: Map<string, Thing[]> | undefined;
 
@@ -62,7 +62,7 @@ interface Placed {
 /** Finds equal expressions in a list, and returns the position at which each was first added. */
 export class ExpressionPlaces {
   readonly #expressions: BoundExpression[] = [];
-  /** An index of the expressions, created only once there are many. */
+  /** An index of the expressions, created only once there are many expressions. */
   #classes: EquivalenceClasses<Placed> | undefined;
 
   constructor(expressions: readonly BoundExpression[] = []) {
@@ -113,7 +113,7 @@ export function formOfList(expressions: readonly (BoundExpression | undefined)[]
 /** Expressions are immutable and shared as operands, so each hash is computed only once. */
 const hashes = new WeakMap<BoundExpression, number>();
 
-/** Returns a hash of the whole tree. Equal expressions have equal hashes. */
+/** Returns a hash of a whole expression tree. Equal expressions have equal hashes. */
 function hashOf(expression: BoundExpression): number {
   const known = hashes.get(expression);
   if (known !== undefined) return known;

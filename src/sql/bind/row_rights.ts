@@ -15,8 +15,8 @@ export interface RowRights {
    */
   readonly needsRight: boolean;
   /**
-   * The user who needs the rights in place of the caller. Set inside a view that runs with its
-   * owner's rights.
+   * The user who needs the rights in place of the caller. It is set inside a view that runs with
+   * its owner's rights.
    */
   readonly viewOwner?: ViewOwner | undefined;
   /**
@@ -24,7 +24,7 @@ export interface RowRights {
    * permitted.
    */
   policiesFor(table: TableEntry): readonly PolicyEntry[] | undefined;
-  /** Returns a table that a policy reads; undefined if it no longer exists. */
+  /** Returns a table that a policy reads; undefined if the table no longer exists. */
   tableById(tableId: number): TableEntry | undefined;
   /**
    * Returns the rights that apply inside a view.

@@ -20,9 +20,9 @@ export interface RelationNode {
 export interface ScopeRelation {
   /** The alias, or the table name if the item has no alias. */
   readonly alias: string;
-  /** The namespace of a table without an alias. It makes `ns.t.c` a valid reference. */
+  /** The namespace of a table without an alias, which makes `ns.t.c` a valid reference. */
   readonly namespace: string | undefined;
-  /** The columns to which `*` expands. */
+  /** The columns of the relation to which `*` expands. */
   readonly columns: readonly BoundColumn[];
   /**
    * The field names of the relation's rows, if FROM gives other names to the columns of a table or
@@ -38,7 +38,7 @@ export interface ScopeRelation {
    * of the same name.
    */
   readonly value?: BoundColumn | undefined;
-  /** Binds `tableoid`; absent if the rows belong to no table. */
+  /** Binds `tableoid`; absent if the relation's rows belong to no table. */
   readonly tableOid?: (() => BoundExpression) | undefined;
   /** The place of the relation in FROM; absent if the relation is not part of FROM. */
   readonly node?: RelationNode;

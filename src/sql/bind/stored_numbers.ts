@@ -39,7 +39,7 @@ const CLOCK_UNITS: readonly ClockUnit[] = [
  */
 const NOTICES_MAX = 3;
 
-/** Describes a value that is a number for a timestamp column; undefined for any other value. */
+/** Describes a number that is stored in a timestamp column; undefined for any other value. */
 export function storedNumber(
   value: BoundExpression,
   { name, type }: { readonly name: string; readonly type: DataType },

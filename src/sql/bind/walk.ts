@@ -145,7 +145,8 @@ export function columnIdsIn(
 }
 
 /**
- * Collects the column ids. Always returns false, so that `someChild` visits the whole expression.
+ * Adds the ids of the columns that an expression reads to `into`. Always returns false, so that
+ * `someChild` visits the whole expression.
  */
 function addColumnIds(expression: BoundExpression, into: Set<number>): boolean {
   if (expression.kind === "column") into.add(expression.column.id);

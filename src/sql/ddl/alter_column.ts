@@ -148,7 +148,7 @@ export function withQualifiedDefault(
   return { ...column, defaultSql: qualified };
 }
 
-/** Turns a generated column into an ordinary one that keeps its values. */
+/** Turns a generated column into an ordinary column that keeps its values. */
 function dropExpression(
   table: TableEntry,
   column: ColumnEntry,

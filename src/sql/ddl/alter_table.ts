@@ -237,7 +237,7 @@ function populated(table: TableEntry, { isPopulated }: TableAlterationPopulate):
   return { ...table, materialized: { ...materialized, isPopulated } };
 }
 
-/** Adds several columns together, so that existing rows are checked only once. */
+/** Adds several columns to a table together, so that existing rows are checked only once. */
 function addColumns(
   table: TableEntry,
   additions: readonly TableAlterationAddColumn[],

@@ -31,7 +31,7 @@ export interface ChangedSequences {
 
 /** A column that gets a new type and therefore a new id. */
 export interface RetypedColumn {
-  /** The id of the column before the change. */
+  /** The id of the column before the ALTER TABLE. */
   readonly columnId: number;
   readonly name: string;
   readonly position: number;

@@ -283,7 +283,7 @@ interface LocaleParts {
   readonly keywords: ReadonlyMap<string, string>;
 }
 
-/** Parses a locale in either form. */
+/** Parses a locale in BCP 47 form or in ICU's older form. */
 function partsOf(text: string): LocaleParts {
   const keywords = new Map<string, string>();
   const [named = "", settings] = text.split("@");

@@ -91,7 +91,7 @@ export function setType(
   if (!isWidening(from, to)) return rewritten(table, column, { altering, definition, using });
   requireNoGenerated(table, column, position);
   requireKeptKeys(table, column, { to, position });
-  // If only a column's maximum length changes, its strings stay the same, and so do their keys.
+  // If only the maximum length of a column changes, its strings and their keys stay the same.
   if (from.kind !== "text" || to.kind !== "text") requireNoComputedIndex(table, column, position);
   requireReferable(table, column, { altering, position, to });
   requireKeyScale(table, column, { to, position });
@@ -214,8 +214,8 @@ function isOwnCast(using: Expr, { column, to }: { column: ColumnEntry; to: DataT
 }
 
 /**
- * Returns the table with a column that has a new type and a new id. Its values are computed from
- * the existing rows.
+ * Returns the table with a new type and a new id for one column. The column's new values are
+ * computed from the existing rows.
  */
 function rewritten(
   table: TableEntry,
@@ -363,7 +363,7 @@ function withRebuiltIndexes(
 }
 
 /**
- * Refuses to rewrite the rows of a STREAM table or of a table without a key.
+ * Refuses to rewrite the rows of a STREAM table or of a table without a primary key.
  * @throws {DatabaseError} UNSUPPORTED_FEATURE
  */
 export function requireRewritable(table: TableEntry, position: number): void {

@@ -190,7 +190,7 @@ function parentOf({ partitionOf }: CreateTableStatement): readonly QName[] {
   return partitionOf === undefined ? [] : [partitionOf.parent];
 }
 
-/** Returns the names that a statement's relations have before and after it. */
+/** Returns the names that the relations altered by a statement have before and after it. */
 function relationsAlteredBy(node: Statement): readonly QName[] {
   switch (node.type) {
     case "attach partition":
@@ -245,7 +245,7 @@ function renamed(name: QName, to: Name | undefined): readonly QName[] {
   return to === undefined ? [] : [{ ...name, name: to.name }];
 }
 
-/** Returns the new names that ALTER TABLE gives to the table. */
+/** Returns the new names that ALTER TABLE gives to its table. */
 function newNamesIn({ changes, table }: AlterTableStatement): readonly QName[] {
   return changes.flatMap((change) =>
     change.type === "rename table" ? [{ ...table, name: change.to.name }] : [],

@@ -193,8 +193,8 @@ export class DefinitionStatements {
   }
 
   /**
-   * Returns a definition in which names are resolved to the functions and types that currently
-   * have these names.
+   * Returns a definition in which names are resolved to the functions and types that now have
+   * these names.
    */
   #current(written: DefiningStatement, principal: Principal, namespace: string): DefiningStatement {
     const { catalog } = this.#deps;

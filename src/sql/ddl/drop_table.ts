@@ -35,7 +35,7 @@ import {
 } from "./table_statement.ts";
 import { topicsWithout } from "./topic_sources.ts";
 
-/** The objects that a statement drops, with everything that is dropped along with them. */
+/** The objects that a statement drops, together with everything that depends on them. */
 export interface DroppedObjects {
   /** The dropped tables, including the tables of materialized views. */
   readonly tables: readonly TableEntry[];
@@ -89,7 +89,7 @@ export function dropTables(
 }
 
 /**
- * Returns the objects that a statement drops, with everything that is dropped along with them.
+ * Returns the objects that a statement drops, together with everything that depends on them.
  *
  * @throws {DatabaseError}
  */
@@ -301,7 +301,7 @@ export async function dropAll(
 }
 
 /**
- * Drops tables and views in the current tick. The results resolve like the result of {@linkcode
+ * Drops tables and views in the current tick. Each result resolves like the result of {@linkcode
  * drop}.
  *
  * @throws {DatabaseError}

@@ -39,7 +39,10 @@ import type {
 } from "../parse/ast/ast.ts";
 import type { Alterer } from "./altering.ts";
 
-/** The properties of the referencing table that are known before its definition is complete. */
+/**
+ * The properties of the referencing table that are known before the table's definition is
+ * complete.
+ */
 export type ReferringTable = Pick<
   TableEntry,
   | "checks"
@@ -132,7 +135,7 @@ function newForeignKey(
     isDeferrable: node.deferrable,
     isDeferred: node.initially === "deferred",
     isValidated: node.notValid !== true,
-    // The seq is set when the foreign key takes effect.
+    // The actual seq is set when the foreign key takes effect.
     sinceSeq: 0,
   };
 }
@@ -217,8 +220,8 @@ function referencedColumns(node: ConstraintForeignKey, parent: ReferringTable): 
 }
 
 /**
- * Returns whether a foreign key may reference the given columns. It may if no two rows of the
- * table can have the same values in these columns.
+ * Returns whether a foreign key may reference the given columns. This is allowed if no two rows of
+ * the table can have the same values in these columns.
  */
 function isReferable(
   ids: readonly number[],

@@ -222,7 +222,7 @@ function invalid(node: { readonly name: FunctionName }, why: string, hint?: stri
 }
 
 /**
- * Checks the names, order and defaults of the parameters.
+ * Checks the names, order and defaults of a function's parameters.
  * @throws {DatabaseError}
  */
 function checkParameters(node: CreateFunctionStatement): void {
@@ -252,7 +252,7 @@ function checkParameters(node: CreateFunctionStatement): void {
 }
 
 /**
- * Checks that the declared result has a type.
+ * Checks that the declared result of a function has a type.
  * @throws {DatabaseError} INVALID_DEFINITION
  */
 function checkResult(
@@ -297,7 +297,7 @@ function checkResult(
 }
 
 /**
- * Checks a result declared as void or trigger.
+ * Checks a function whose result is declared as void or trigger.
  * @throws {DatabaseError} INVALID_DEFINITION
  */
 function checkPseudoResult(
@@ -407,7 +407,7 @@ export function isPolymorphic(type: RoutineType): boolean {
 }
 
 /**
- * Requires that defaults have the types of their parameters.
+ * Requires that the defaults of a function have the types of its parameters.
  * @throws {DatabaseError}
  */
 function checkDefaults(
@@ -427,15 +427,15 @@ function checkDefaults(
     const type = parameters[i]?.type;
     if (written === undefined) continue;
     const bound = bindExpression(written, context);
-    // Literals are converted here, so that an invalid literal is refused when the function is
-    // defined.
+    // Literals in defaults are converted when the function is defined, so that an invalid literal
+    // is refused at once.
     const mode = bound.type.kind === "unknown" ? "implicit" : "assignment";
     if (typeof type === "object") castTo(bound, { to: type, mode, node: written });
   }
 }
 
 /**
- * Requires that existing calls to a function remain valid after it is replaced.
+ * Requires that existing calls to a function remain valid after the function is replaced.
  *
  * @throws {DatabaseError} INVALID_DEFINITION
  */

@@ -174,7 +174,7 @@ export function dropIndexes(
   return () => {
     const dropped: string[] = [];
     const missing: string[] = [];
-    // All names are looked up before the first index is dropped.
+    // All names in DROP INDEX are looked up before the first index is dropped.
     for (const name of node.names) found(name);
     for (const name of node.names) {
       const shown = `${name.schema ?? namespace}.${name.name}`;
@@ -323,8 +323,8 @@ export function resumeIndexBuilds(deps: IndexDeps & Pick<SqlEnvironment, "writeG
     const unfinished = table.indexes?.filter(({ state }) => state !== "ready") ?? [];
     if (unfinished.length === 0) return;
     await resumeBuilds(deps, { table, made: unfinished.filter(isCommittedIndex) });
-    // The gates do not wait for these builds, and if they fail, committed indexes are not
-    // affected.
+    // The write gates do not wait for these index builds, and if the builds fail, committed
+    // indexes are not affected.
     const others = unfinished.filter((index) => !isCommittedIndex(index));
     void resumeBuilds(deps, { table, made: others });
   });

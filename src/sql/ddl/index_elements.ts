@@ -46,7 +46,10 @@ export interface WrittenIndex {
   readonly equalNulls?: true | undefined;
   readonly isConstraint: boolean;
   readonly isPrimary?: true;
-  /** Whether the last part is a range that must not overlap the range of another row. */
+  /**
+   * Whether the last part of the index key is a range that must not overlap the range of another
+   * row.
+   */
   readonly isExclusion?: true;
   readonly position: number;
 }
@@ -155,7 +158,10 @@ export function uniqueOfColumn({ constraints = [], name }: CreateColumnDef): Wri
   );
 }
 
-/** Returns the indexes for a table constraint: one for UNIQUE or EXCLUDE, none for any other. */
+/**
+ * Returns the indexes for a table constraint: one for UNIQUE or EXCLUDE, and none for any other
+ * constraint.
+ */
 export function uniqueOfTable(constraint: TableConstraint): WrittenIndex[] {
   if (constraint.type === "exclude") return [exclusionOf(constraint)];
   return constraint.type === "unique" ? [constraintOn(constraint.columns, constraint)] : [];

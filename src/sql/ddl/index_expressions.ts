@@ -138,8 +138,8 @@ function boundIn(
 }
 
 /**
- * Describes the first part of an expression that does not depend on the row alone; undefined if
- * there is none.
+ * Describes the first part of an expression that depends on more than the row; undefined if there
+ * is none.
  */
 function mutableIn(bound: BoundExpression): string | undefined {
   if (bound.kind === "subquery" || bound.kind === "outer")

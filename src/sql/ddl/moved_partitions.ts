@@ -165,8 +165,8 @@ function requireAlike(table: TableEntry, parent: TableEntry, { _location }: AstN
 }
 
 /**
- * Refuses a table with constraints or indexes that its new parent does not have, because they
- * would be lost.
+ * Refuses to attach a table with constraints or indexes that its new parent does not have, because
+ * they would be lost.
  */
 function requireNothingOfItsOwn(table: TableEntry, parent: TableEntry, node: AstNode): void {
   const own = [
@@ -347,7 +347,10 @@ function movedPart(
   return { ...part, partition: { ...rest, tableId, ...(isTop ? {} : { parentId }) } };
 }
 
-/** Returns the views and functions that read a partition, changed to read its table instead. */
+/**
+ * Returns the views and functions that read a partition, changed so that they read the partition's
+ * new table instead.
+ */
 function withTableFor(
   { viewId }: PartitionViewEntry,
   { columns, tableId }: TableEntry,
@@ -378,7 +381,9 @@ function withoutIdentity(column: ColumnEntry): ColumnEntry {
   return { ...rest, generatedAlways: false };
 }
 
-/** Renames the keys and indexes of a copied table to names that are free in its namespace. */
+/**
+ * Renames the keys and indexes of a copied table to names that are not in use in its namespace.
+ */
 function withOwnNames(copy: TableEntry, from: TableEntry, { catalog }: TableDeps): TableEntry {
   const { indexes = [], keyName: _, ...rest } = copy;
   const keyed: TableEntry = withFreeKeyName({ ...rest, indexes: [] }, catalog);
@@ -398,8 +403,8 @@ function withOwnNames(copy: TableEntry, from: TableEntry, { catalog }: TableDeps
 }
 
 /**
- * Refuses to remove rows of a table if a foreign key would then change or delete rows of another
- * table.
+ * Refuses to remove rows of a table if, because of a foreign key, this would change or delete rows
+ * of another table.
  *
  * @throws {DatabaseError} DEPENDENT_OBJECTS
  */

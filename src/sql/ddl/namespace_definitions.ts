@@ -153,8 +153,8 @@ interface DropSteps {
    */
   readonly dropped: (named: NamedObjects) => DroppedObjects;
   /**
-   * Drops the objects that exist in the tick of the drop. The result resolves once the tables'
-   * files have been removed.
+   * Drops the objects that exist in the tick of the drop. The result resolves once the files of
+   * the tables have been removed.
    */
   readonly drop: (droppedNow: () => DroppedObjects) => Promise<unknown>;
   /**
@@ -271,7 +271,7 @@ async function dropHeld(
       topicAccess().topicsChanged();
       if (topics.some((topic) => topic.webhooks !== undefined)) webhooks().webhooksChanged();
     }
-    // Partitions are dropped together with their tables.
+    // The partitions in the namespace are dropped together with their tables.
     if (views.some(isPlain)) {
       await drop(() => {
         const entries = heldBy(name, catalog).views.filter(isPlain);
@@ -371,7 +371,7 @@ function heldBy(name: string, catalog: Catalog): Contents {
 }
 
 /**
- * Reads the options of a namespace. Options may have any name. A number stays a number only if a
+ * Reads the options of a namespace, which may have any name. A number stays a number only if a
  * double represents it exactly.
  */
 function namespaceOptions(entries: readonly OptionEntry[]): NamespaceEntry["options"] {

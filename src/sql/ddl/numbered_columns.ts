@@ -24,7 +24,7 @@ import type {
 } from "../parse/ast/ast.ts";
 import { countedType, sequenceShape } from "./sequence_options.ts";
 
-/** The sequence from which a column is to take its numbers. */
+/** Describes the sequence from which a column will take its numbers. */
 export interface Numbering {
   readonly columnId: number;
   readonly identity: ColumnEntry["identity"];

@@ -53,7 +53,7 @@ function invalid(message: string, { _location }: AstNode, hint?: string): Databa
 /** The maximum number of partition keys, as in PostgreSQL. */
 const KEYS_MAX = 32;
 
-/** Types whose text form is the same in every session, so that it can be hashed. */
+/** Types whose text form is the same in every session, so that the text can be hashed. */
 const HASHED: ReadonlySet<DataType["kind"]> = new Set([
   "boolean",
   "bytes",
@@ -161,7 +161,7 @@ export interface PartitionPlace {
   readonly partitioning: Partitioning;
   /** The type of each partition key. */
   readonly types: readonly DataType[];
-  /** The existing partitions of the same parent. */
+  /** The existing partitions with the same parent as the new partition. */
   readonly siblings: readonly PartitionViewEntry[];
   readonly context: ExecutionContext;
 }
@@ -334,7 +334,10 @@ function overlap(one: StoredBounds, other: StoredBounds, types: readonly DataTyp
   return false;
 }
 
-/** Requires that each modulus is a factor of the next larger modulus, as in PostgreSQL. */
+/**
+ * Requires that each modulus of hash partitions is a factor of the next larger modulus, as in
+ * PostgreSQL.
+ */
 function requireFactors(
   modulus: number,
   siblings: readonly PartitionViewEntry[],

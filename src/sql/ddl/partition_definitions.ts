@@ -46,7 +46,7 @@ import { qualifiedName, type TableCall, type TableDeps } from "./table_statement
 /** A partitioned table or partition that a statement names. */
 interface NamedPartitioned {
   readonly table: TableEntry;
-  /** The partition; undefined if the statement names the table itself. */
+  /** The partition that the statement names; undefined if it names the table itself. */
   readonly partition: PartitionViewEntry | undefined;
   readonly partitioning: Partitioning;
 }

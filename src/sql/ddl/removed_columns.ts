@@ -13,7 +13,7 @@ import type { TokenReach } from "./topic_sources.ts";
 
 /** The columns that an ALTER TABLE action removes or gives a new id. */
 export interface RemovedColumns extends Required<Pick<Removal, "columns">> {
-  /** Describes the action, for messages. */
+  /** Describes the ALTER TABLE action, for messages. */
   readonly action: string;
   readonly position: number;
   readonly isCascading: boolean;
@@ -73,7 +73,7 @@ interface DependentsDeps {
   readonly reach: TokenReach;
 }
 
-/** The views that are dropped together with the columns that they read. */
+/** Views that are dropped together with columns that they read. */
 interface RemovedViews {
   readonly views: readonly ViewEntry[];
   /**
@@ -84,7 +84,7 @@ interface RemovedViews {
 }
 
 /**
- * Returns the views to be dropped together with the columns.
+ * Returns the views to be dropped together with the columns that an ALTER TABLE action removes.
  *
  * @throws {DatabaseError} DEPENDENT_OBJECTS, and the errors thrown by `reach`.
  */
@@ -107,7 +107,7 @@ export function viewsWithout(
   return { views: plain, materialized: [...tables.values()] };
 }
 
-/** The policies that are dropped together with the columns that they read. */
+/** Policies that are dropped together with columns that they read. */
 interface RemovedPolicies {
   readonly own: readonly PolicyEntry[];
   /** The policies of other tables that are dropped together with the columns that they read. */

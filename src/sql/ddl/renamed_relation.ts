@@ -7,8 +7,8 @@ import type { DefiningStatement } from "../rights/statement_kinds.ts";
 import { indexNamed } from "./index_elements.ts";
 
 /**
- * Returns the statement that renames a view, sequence or index, in place of an ALTER TABLE. Any
- * other statement is returned unchanged.
+ * Returns the statement that renames a view, sequence or index, in place of an ALTER TABLE that
+ * does so. Any other statement is returned unchanged.
  */
 export function asRenamedRelation(
   node: DefiningStatement,

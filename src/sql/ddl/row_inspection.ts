@@ -141,7 +141,7 @@ export class RowInspection {
       try {
         for (let batch = scan.next(); batch !== undefined; batch = scan.next()) {
           yield batch;
-          // If the conditions read no stored column, the result is the same for all rows, so
+          // If the conditions read no stored column, they have the same result for all rows, so
           // checking one row is enough.
           if (columnIds.length === 0 && batch.rowCount > 0) return;
         }

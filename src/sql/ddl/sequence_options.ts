@@ -17,8 +17,7 @@ export type SequenceShape = Pick<
 type CountedType = SequenceEntry["type"];
 
 /**
- * The highest value of each integer type. The lowest value is the negative of the highest, minus
- * one.
+ * The highest value of each integer type. The lowest value is minus the highest value, minus one.
  */
 const HIGHEST: Readonly<Record<CountedType, bigint>> = {
   smallint: 32_767n,
@@ -130,7 +129,7 @@ export function restartedMark(
   if (restart === undefined) {
     const last = BigInt(used.value);
     if (last >= bounds.minimum && last <= bounds.maximum) return undefined;
-    // A sequence that has never been used begins at its new start value.
+    // A sequence that has never been used starts at the new start value.
     if (!used.isCalled) return { ...used, value: shape.start };
     const why =
       `the last number that the sequence returned is ${last}, but must be between ` +

@@ -176,7 +176,7 @@ export function dropStorage(
   return async () => {
     // The storage may still contain files of dropped tables, which have to be removed first.
     await storages.filesGone();
-    // Other requests may have used or dropped the storage in the meantime.
+    // Other requests may have used or dropped the storage while the statement waited.
     refuseDrop(node, catalog);
     if (catalog.storages.named(storageId) === undefined)
       return `Storage ${storageId} does not exist`;
@@ -323,7 +323,8 @@ function settingsOf(
 }
 
 /**
- * Returns the path template that a setting contains; undefined if the statement does not set one.
+ * Returns the path template that a setting contains; undefined if the statement does not set a
+ * template.
  *
  * @throws {DatabaseError} INVALID_OPTION
  */

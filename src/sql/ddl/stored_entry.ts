@@ -4,7 +4,7 @@ import type { DefinitionFollowers } from "./definition_followers.ts";
 import type { BoundDefinition, EntryDeps } from "./namespace_definitions.ts";
 
 export interface NewEntry {
-  /** The kind and name of the object, for the message. */
+  /** The kind and name of the stored object, for the message. */
   readonly shown: string;
   /** The catalog entry to be replaced; undefined for a new object. */
   readonly before: ViewEntry | undefined;

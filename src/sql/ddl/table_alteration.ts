@@ -46,7 +46,7 @@ import { requireSourcesKept } from "./topic_sources.ts";
 /** A planned ALTER TABLE. `next` is undefined if the table does not change. */
 interface PlannedAlteration extends Alteration {
   readonly table: TableEntry;
-  /** The views to be dropped together with the columns that they read. */
+  /** Views to be dropped together with columns that they read. */
   readonly views: readonly ViewEntry[];
   /**
    * The tables of materialized views to be dropped together with the columns that the views read.
@@ -134,7 +134,10 @@ class AlterTable {
   readonly #node: AlterTableStatement;
   readonly #call: TableCall;
   readonly #deps: TableDeps;
-  /** Promises that resolve once the files of dropped materialized views have been removed. */
+  /**
+   * A list of promises, each of which resolves once the files of a dropped materialized view have
+   * been removed.
+   */
   readonly #removals: Promise<void>[] = [];
 
   constructor(node: AlterTableStatement, call: TableCall, deps: TableDeps) {
@@ -236,7 +239,8 @@ class AlterTable {
         } else if (!held.holds(table.tableId)) {
           await held.hold(table.tableId);
         } else {
-          // Rows written during the inspection are checked now, in the same tick as the change.
+          // Rows written by other statements during the inspection are checked now, in the tick of
+          // the change.
           if (inspected !== undefined) inspection.inspectNow({ after: inspected.upTo, upTo });
           const message = this.#redefine(at, next);
           if (at.validations.length > 0) await this.#validate(at, pause);

@@ -233,15 +233,15 @@ export type CheckedTable = Pick<
    */
   readonly prefix?: string;
   /**
-   * The scope of the table's columns. It is shared by all checks, because creating a scope visits
-   * every column.
+   * The scope of the table's columns. All checks share it, because creating a scope visits every
+   * column.
    */
   readonly scope?: Scope;
 };
 
 /**
- * Returns a CHECK with its name. Its expression is bound to verify that it is a condition on the
- * columns.
+ * Returns a CHECK constraint with its name. Its expression is bound to verify that it is a
+ * condition on the columns.
  *
  * @param columnName The column to which the constraint belongs.
  */
@@ -358,8 +358,8 @@ function checkNames(columns: readonly CreateColumnDef[]): void {
 }
 
 /**
- * Returns whether a table has a column with this name. Names that differ only in case count as
- * equal, even if quoted.
+ * Returns whether a table has a column with the given name. Names that differ only in case count
+ * as equal, even if quoted.
  */
 export function hasColumn(columns: readonly ColumnEntry[], name: string): boolean {
   const folded = name.toLowerCase();

@@ -141,7 +141,10 @@ function columnText(
   return parts.join(" ");
 }
 
-/** Returns the options of a column's sequence, in parentheses; "" if all of them are defaults. */
+/**
+ * Returns the options of a column's sequence, in parentheses; "" if all options have their
+ * defaults.
+ */
 function numbersText({ tableId }: TableEntry, columnId: number, { deps }: LikeCaller): string {
   const sequence = deps.catalog
     .sequences()

@@ -101,8 +101,8 @@ async function attempt<Planned extends RewritingAlteration, Altered>(
   const { table: before } = first;
   await rewriteOf(first).inspect({ after: SEQ_ZERO, upTo: store.appliedSeq }, step);
   if (catalog.tableById(tableId) !== before) return undefined;
-  // The ids are reserved so that they are never used again, even if the server stops before the
-  // table is redefined.
+  // The ids of the new columns are reserved so that they are never used again, even if the server
+  // stops before the table is redefined.
   const nextColumnId = defined(
     first.next,
     "table rewrite: the planned definition is missing",

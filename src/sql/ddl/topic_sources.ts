@@ -28,7 +28,7 @@ interface AlteredTable {
 }
 
 /**
- * Requires that the conditions of all sources over a table remain valid.
+ * Requires that the conditions of all topic sources over a table remain valid.
  *
  * @throws {DatabaseError} DEPENDENT_OBJECTS without CASCADE if a condition reads a dropped column;
  *   INVALID_DEFINITION if a condition does not fit a column's new type; PERMISSION_DENIED if the
@@ -145,11 +145,14 @@ function changedTopics(
 
 interface Retargeted {
   readonly text: string;
-  /** A column that the condition reads although the table no longer has it. */
+  /** A column that the condition of a topic source reads although the table no longer has it. */
   readonly missing?: string | undefined;
 }
 
-/** Returns a source's condition with each column name replaced by the column's current name. */
+/**
+ * Returns the condition of a topic source with each column name replaced by the column's current
+ * name.
+ */
 function retargeted(where: string, { after, before }: AlteredTable): Retargeted {
   const places: { start: number; end: number; name: string }[] = [];
   for (const part of partsOf(parseExpression(where))) {

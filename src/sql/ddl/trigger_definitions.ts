@@ -224,7 +224,7 @@ function requireFireable(node: CreateTriggerStatement, table: TableEntry): void 
 }
 
 /**
- * Checks the REFERENCING clause.
+ * Checks the REFERENCING clause of a trigger.
  * @throws {DatabaseError} INVALID_DEFINITION
  */
 function requireTransitionTables(node: CreateTriggerStatement): void {

@@ -13,7 +13,7 @@ import type { TableCall, TableDeps } from "./table_statement.ts";
 export type TypeHolders = Pick<Catalog, "functions" | "tables" | "topics"> & QueryCatalog;
 
 /**
- * Returns the objects that remain once the columns of the given types have been dropped.
+ * Returns the catalog objects that remain once the columns of the given types have been dropped.
  *
  * @throws {DatabaseError} If a column cannot be dropped, for example because it is part of a
  *   primary key.

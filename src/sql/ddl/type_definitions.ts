@@ -272,8 +272,8 @@ export function alterType(
   return () => {
     if (node.change.type === "add value") store.requireFreeSpace();
     const { name, namespace: schema } = findType(catalog, node.name, namespace);
-    // The altered type is computed again, because another statement may have changed it in the
-    // meantime.
+    // The altered type is computed again, because another statement may have changed the type in
+    // the meantime.
     const entry = changed();
     if (entry === undefined) return `Type ${schema}.${name} already has the label`;
     catalog.changeType({ ...entry, updatedAtMs: clock.nowMs() });

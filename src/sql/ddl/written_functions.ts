@@ -36,7 +36,7 @@ import { expressionToSql, queryText } from "../parse/print/print_queries.ts";
 interface WritingPlace {
   readonly catalog: Pick<Catalog, "functionsNamed" | "namespace" | "tableById" | "viewById">;
   readonly principal: Principal;
-  /** The namespace in which unqualified names are looked up. */
+  /** The namespace in which unqualified function names are looked up. */
   readonly namespace: string;
 }
 
@@ -50,14 +50,14 @@ const KEPT: ReadonlySet<Statement["type"]> = new Set([
   "create view",
 ] as const);
 
-/** A piece of SQL in which calls are being expanded. */
+/** A piece of SQL in which function calls are being expanded. */
 interface WrittenText extends WritingPlace {
   /** The function whose body contains the SQL; undefined for the SQL of the definition itself. */
   readonly caller: FunctionEntry | undefined;
   /** The number of functions that enclose the SQL. */
   readonly depth: number;
   /**
-   * Counts an expanded call.
+   * Counts a function call that has been expanded.
    * @throws {DatabaseError} LIMIT_EXCEEDED
    */
   readonly countCall: (call: ExprCall) => void;
@@ -211,7 +211,10 @@ function refused(
   );
 }
 
-/** Returns the argument for each parameter; undefined if the call does not fit the function. */
+/**
+ * Returns the argument of a call for each parameter; undefined if the call does not fit the
+ * function.
+ */
 function argumentsFor(entry: FunctionEntry, call: ExprCall, text: WrittenText): Expr[] | undefined {
   const inputs = entry.routine.parameters.filter(isInput);
   const placed = placedArguments(call, inputs);
@@ -320,7 +323,7 @@ function expressionOf(query: SelectStatement): Expr | undefined {
   return only.expr;
 }
 
-/** Replaces the parameters in an expression with the arguments. */
+/** Replaces the parameters of a function in an expression with the call's arguments. */
 function substitutedText(
   expression: Expr,
   {
@@ -368,7 +371,7 @@ function parameterIn(
 }
 
 /**
- * Returns a query with the same value as a call to a function that reads tables or has several
+ * Returns a query that has the same value as a call to a function that reads tables or has several
  * clauses.
  */
 function queriedText(

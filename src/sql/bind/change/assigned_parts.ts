@@ -68,7 +68,7 @@ export function withAssignedParts(
   };
 }
 
-/** Refuses DEFAULT as the value of a part. @throws {DatabaseError} INVALID_QUERY */
+/** Refuses DEFAULT as the new value of part of a column. @throws {DatabaseError} INVALID_QUERY */
 export function requireNoDefault({ name, part }: TargetColumn, value: Expr): void {
   if (part === undefined || value.type !== "default") return;
   throw new DatabaseError(

@@ -153,8 +153,8 @@ function targetOf(
   const ids = new Set(parts.map(columnOf));
   const isKey = table.primaryKey.every((id) => ids.has(id));
   if (isKey && ids.size === table.primaryKey.length) return "key";
-  // An index over all rows is preferred, because it detects more conflicts than an index with a
-  // condition.
+  // ON CONFLICT prefers an index over all rows, because it detects more conflicts than an index
+  // with a condition.
   const index =
     unique.find((each) => each.where === undefined && isMeant(each)) ??
     unique.find((each) => isMeant(each) && guardsFor(table, each, conditions)?.length === 0);

@@ -207,7 +207,7 @@ interface ColumnAssignment {
 }
 
 /**
- * Converts a value to the type of the column that it is assigned to.
+ * Converts a value to the type of the column to which it is assigned.
  * @throws {DatabaseError}
  */
 function assigned(
@@ -345,7 +345,7 @@ export function assignedColumns(targets: readonly TargetColumn[]): TargetColumn[
   return [...targets.filter(({ part }) => part === undefined), ...inParts.values()];
 }
 
-/** Binds a value and casts it to the type of its target. */
+/** Binds an assigned value and casts it to the type of its target column. */
 export function bindAssigned(
   node: Expr,
   to: DataType,

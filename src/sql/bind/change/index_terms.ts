@@ -212,7 +212,10 @@ function isNullTest(
   return isTest && condition.negated === isNegated ? [condition.operand] : undefined;
 }
 
-/** Whether a condition can never be true for a row in which the given part is NULL. */
+/**
+ * Whether a condition can never be true for a row in which the given part of the condition is
+ * NULL.
+ */
 function isStrict(condition: BoundExpression, isPart: (part: BoundExpression) => boolean): boolean {
   const reaches = (part: BoundExpression): boolean =>
     isPart(part) || (part.kind === "cast" && reaches(part.operand));
@@ -241,7 +244,10 @@ interface Proposition {
   readonly isTrue: boolean;
 }
 
-/** Reads `a`, `NOT a`, `a = true`, `a = false`, `a IS TRUE` and `a IS FALSE`. */
+/**
+ * Recognises a test of a boolean expression: `a`, `NOT a`, `a = true`, `a = false`, `a IS TRUE` or
+ * `a IS FALSE`.
+ */
 function truthOf(condition: BoundExpression): Proposition | undefined {
   if (condition.kind === "not") {
     // NOT (a IS TRUE) is also true if a is NULL.
@@ -373,7 +379,7 @@ function itemsOf({ constants, items, operand: { type } }: BoundList): readonly B
   return [...items, ...constants.map((value) => ({ kind: "constant", type, value }) as const)];
 }
 
-/** Compares two values of the same type. */
+/** Returns the comparison of two expressions of the same type. */
 export function compared(
   operator: ComparisonOperator,
   left: BoundExpression,

@@ -71,9 +71,9 @@ export type InsertSource =
       readonly holdsQuery: boolean;
     }
   | { readonly kind: "literals"; readonly literals: LiteralValuesStatement }
-  /** The rows of a COPY. They are sent with the request. */
+  /** The rows of a COPY, which are sent with the request. */
   | { readonly kind: "copy"; readonly options: CopySettings }
-  /** The rows of a query. Its outputs are already cast to the types of the target columns. */
+  /** The rows of a query whose outputs are already cast to the types of the target columns. */
   | { readonly kind: "query"; readonly query: BoundSelect };
 
 export interface BoundInsert {
@@ -310,7 +310,7 @@ function isRefused({ overriding }: Filled, column: ColumnEntry | undefined): boo
 
 /** The source of an INSERT before its target columns are known. */
 interface UnplacedSource {
-  /** The number of values that each row must have. */
+  /** The number of values that each row of the source must have. */
   readonly width: number;
   into(filled: Filled): InsertSource | Generator<void, InsertSource>;
 }

@@ -10,13 +10,13 @@ import type { BoundExpression } from "../bound_expressions.ts";
 import { type PartAssignment, withAssignedParts } from "./assigned_parts.ts";
 import { type BoundCell, requireAssignable } from "./dml_target.ts";
 
-/** A value for a target column, or for a part of one. */
+/** A value that an INSERT gives for a target column or for part of a target column. */
 export interface GivenCell<Cell extends BoundCell> {
   readonly column: TargetColumn | undefined;
   readonly position: number;
   /** Returns the value for the whole column. */
   readonly whole: () => Cell;
-  /** Returns the value for a part of the column. */
+  /** Returns the value for part of the column. */
   readonly valueAs: PartAssignment["valueAs"];
 }
 

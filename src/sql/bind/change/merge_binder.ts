@@ -172,7 +172,7 @@ function requireReachable(clauses: readonly MergeClause[]): void {
   }
 }
 
-/** The joined rows of source and target, each with the clause that applies to it. */
+/** The joined rows of source and target, each with the WHEN clause that applies to it. */
 interface Chosen {
   readonly rows: BoundSelect;
   readonly target: Target;

@@ -64,7 +64,7 @@ export interface BoundGuard {
   readonly replaced: readonly RowTest[];
   /** Policy conditions on rows that MERGE deletes. */
   readonly removed: readonly RowTest[];
-  /** Conditions on the parents to which written rows refer. */
+  /** Conditions on the parent rows to which written rows refer. */
   readonly parents: readonly ParentTest[];
 }
 

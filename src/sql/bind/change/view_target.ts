@@ -40,7 +40,7 @@ interface ViewPosition {
 /** The view that a change names as its target. */
 export interface WrittenView {
   readonly view: ViewRelation;
-  /** The table in which the rows of the view are stored. */
+  /** The table that stores the rows of the view. */
   readonly table: TableEntry;
 }
 

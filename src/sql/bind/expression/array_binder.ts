@@ -104,7 +104,7 @@ function positionsOf(
 
 /**
  * Binds a subscript of a geometric value, which selects a coordinate, a coefficient or a point.
- * Parts count from 0.
+ * Positions count from 0.
  */
 function bindCoordinate(
   shape: BoundExpression,
@@ -184,9 +184,11 @@ function bindSlice(
 }
 
 interface SliceRange {
-  /** The first position of the slice, 1 or more. */
+  /** The first position of the slice, which is at least 1. */
   readonly start: number;
-  /** The last position; undefined if the slice extends to the end of the dimension. */
+  /**
+   * The last position of the slice; undefined if the slice extends to the end of the dimension.
+   */
   readonly end: number | undefined;
 }
 
@@ -254,7 +256,7 @@ function bindMember(
  * and the result must be in range.
  */
 function asPosition(index: BoundExpression, node: Expr): BoundExpression {
-  // A literal is converted before the statement runs, not when the row is evaluated.
+  // A literal position is converted before the statement runs, not when a row is evaluated.
   const mode = index.type.kind === "unknown" ? "implicit" : "assignment";
   return castTo(index, { to: INT, mode, node });
 }

@@ -217,8 +217,8 @@ function comparedLiteral(
 }
 
 /**
- * Returns the largest magnitude up to which doubles compute the result exactly; undefined if they
- * cannot.
+ * Returns the largest magnitude up to which doubles compute the result of an operation exactly;
+ * undefined if there is none.
  */
 function arithmeticMagnitude(op: string, { operands, result }: OperatorForm): number | undefined {
   const [left, right] = operands;
@@ -329,8 +329,8 @@ function dayOf(moment: BoundExpression, operator: ComparisonOperator): BoundExpr
   return {
     kind: "call",
     type: DATE,
-    // The function has a name that reads like a cast, so that EXPLAIN still shows the original
-    // timestamp.
+    // The function that converts the timestamp has a name that reads like a cast, so that EXPLAIN
+    // still shows the original timestamp.
     name: isUpper ? "cast to the next day" : "cast to its day",
     args: [moment],
     evaluate: ([value = null]) => {

@@ -114,7 +114,8 @@ function castToObjectName(
     evaluate: ([value = null], { objects }) => {
       if (value === null) return null;
       if (isOid) return objects.withOid(kind, value as string);
-      // As in PostgreSQL, TEXT is cast to REGCLASS as a name, and to all other types as a literal.
+      // As in PostgreSQL, TEXT is read as a name by a cast to REGCLASS, and as a literal by a cast
+      // to any other such type.
       return isText && kind === "regclass"
         ? objectWithName(kind, value as string, objects)
         : objectInText(kind, value as string, objects);
@@ -298,8 +299,8 @@ function tryConvert(
 }
 
 /**
- * Whether the cast only widens a number within the same representation, so that the stored double
- * or int32 does not change.
+ * Whether a cast only widens a number within the same representation, so that the stored double or
+ * int32 does not change.
  */
 function isNumericIdentity(from: DataType, to: DataType): boolean {
   if (isInteger(from)) {
@@ -327,7 +328,7 @@ function factorOf(from: DataType, to: DataType): number | undefined {
 
 /**
  * Powers of ten up to this exponent are exact in doubles, and leave enough digits for the number
- * itself.
+ * that they multiply.
  */
 const FACTOR_DIGITS_MAX = 15;
 
@@ -369,7 +370,7 @@ export function castToCompare(
   if (type?.kind !== "float" || !typesOf(expressions).some(isInteger)) {
     return castAllTo(type, { expressions, nodes, what });
   }
-  // An integer compared with a FLOAT keeps its digits, whereas a DECIMAL becomes the nearest
+  // When compared with a FLOAT, an integer keeps its digits, whereas a DECIMAL becomes the nearest
   // FLOAT.
   const narrowed = expressions.map((expression, i) =>
     expression.type.kind === "decimal"

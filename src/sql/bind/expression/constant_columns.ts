@@ -33,8 +33,8 @@ export interface LiteralColumn {
 }
 
 /**
- * Returns the column if its literals, apart from NULLs, are all short integers or all strings.
- * Returns undefined for any other column.
+ * Reads a column of a list of literals, provided that apart from NULLs all are short integers or
+ * all are strings. Returns undefined for any other column.
  */
 export function literalColumnOf(list: LiteralList, column: number): LiteralColumn | undefined {
   const { columnCount, ends, kinds, rowCount, starts } = list;
@@ -76,7 +76,10 @@ export function constantArray(list: LiteralList): BoundExpression | undefined {
   return { kind: "constant", type: { kind: "array", element }, value: [...values] };
 }
 
-/** Converts the values to another type; undefined unless all of them can be converted. */
+/**
+ * Converts the values of a literal column to another type; undefined unless all of them can be
+ * converted.
+ */
 export function constantsOf(
   { type, values }: LiteralColumn,
   to: DataType,

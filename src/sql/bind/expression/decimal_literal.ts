@@ -44,7 +44,7 @@ export function decimalLiteral(
 
 function comparedText(text: string, operator: ComparisonOperator, type: DecimalDataType): Value {
   const value = numericFromText(text);
-  // The string is not a number, so the cast raises an error.
+  // The literal is not a number, so the cast raises an error.
   if (value === undefined) return castValue(text, { from: UNKNOWN, to: type, mode: "implicit" });
   return comparedNumeric(value, operator, type);
 }

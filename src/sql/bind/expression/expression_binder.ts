@@ -318,7 +318,7 @@ function preferredVariable(
   );
 }
 
-/** Whether a name refers to a column of this query or of an enclosing one. */
+/** Whether a name refers to a column of this query or of an enclosing query. */
 function isColumnAround(
   ref: ExprRef,
   scope: ExpressionContext["scope"],

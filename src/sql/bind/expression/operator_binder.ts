@@ -208,7 +208,7 @@ function bindTest(
   const needsBoolean = op !== "IS NULL" && op !== "IS NOT NULL";
   const row = needsBoolean ? undefined : bindRow(operand, context, bind);
   if (row !== undefined) {
-    // A row is NULL if all of its fields are, and NOT NULL if none of them is.
+    // A row is NULL if all of its fields are NULL, and NOT NULL if none of its fields is NULL.
     const operands = row.fields.map(({ value }): BoundExpression => {
       return { kind: "is", type: BOOLEAN, test, negated, operand: value };
     });

@@ -12,8 +12,7 @@ import type { BoundExpression } from "../bound_expressions.ts";
 import { conjunctsOf, isSure, isVolatile, readsColumn } from "../walk.ts";
 
 /**
- * The minimum number of equalities to rewrite. Comparing fewer of them one by one is just as
- * quick.
+ * The minimum number of equalities to rewrite. Comparing fewer values one by one is just as quick.
  */
 const EQUALITIES_MIN = 4;
 
@@ -26,7 +25,7 @@ interface Equality {
 interface EqualityGroup {
   readonly column: BoundExpression;
   readonly values: BoundExpression[];
-  /** The position of the group's first equality in the OR. */
+  /** The position of the group's first equality among the operands of the OR. */
   readonly place: number;
 }
 
@@ -34,7 +33,7 @@ interface EqualityGroup {
 interface RowGroup {
   readonly columns: readonly BoundExpression[];
   readonly values: (readonly BoundExpression[])[];
-  /** The position of the group's first equality in the OR. */
+  /** The position of the group's first equality among the operands of the OR. */
   readonly place: number;
 }
 

@@ -113,7 +113,7 @@ function pairsOf(left: ExprList, right: ExprList): [Expr, Expr][] {
 
 /**
  * Binds `(a, b) IS DISTINCT FROM (c, d)`, which is true if any pair is distinct, and `IS NOT
- * DISTINCT FROM`, which is true if none is.
+ * DISTINCT FROM`, which is true if no pair is.
  */
 function rowDistinct(
   op: string,

@@ -15,7 +15,9 @@ import { columnOutput, columnValue, selectFrom } from "../bound_nodes.ts";
 import type { RelationNode, Scope, ScopeRelation } from "../scope.ts";
 import { castTo, rowCallName } from "./casts.ts";
 
-/** The fields of a row type, in order. */
+/**
+ * The parts of a row: its fields in order, and an expression that tells whether the row exists.
+ */
 export interface RowParts {
   readonly fields: readonly {
     readonly name: string;
@@ -122,7 +124,7 @@ export function rowOfList(
   return { fields, presence: undefined };
 }
 
-/** Returns the row of a relation of this query or of an enclosing one. */
+/** Returns the row of a relation of this query or of an enclosing query. */
 function namedRow(
   ref: ExprRef,
   { outer, scope, statement }: ExpressionContext,
@@ -170,7 +172,7 @@ function rowOfVariable(
 
 /**
  * Returns a column of the relation that is NULL only where an outer join found no row. If the
- * relation has no such column, one is added.
+ * relation has no such column, a column is added to it.
  */
 export function presenceColumn(relation: ScopeRelation, statement: StatementBinding): BoundColumn {
   const node = defined(relation.node, "outer join binder: relation has no FROM item");
@@ -191,7 +193,7 @@ export function presenceColumn(relation: ScopeRelation, statement: StatementBind
 }
 
 /**
- * Replaces the relation with a query over it that has an additional column, which is never NULL.
+ * Replaces the relation with a query over the relation, which adds a column that is never NULL.
  */
 function marked(node: RelationNode, mark: BoundColumn, statement: StatementBinding): void {
   const { relation } = node;

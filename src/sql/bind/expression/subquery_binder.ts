@@ -114,7 +114,7 @@ export function bindExists(call: ExprCall, context: ExpressionContext): BoundExp
 
 /** The parts of a comparison with the rows of a query, as in `a = ANY (query)`. */
 export interface Quantified {
-  /** The left side: a single value, or the values of a row. */
+  /** The left side of the comparison: a single value, or the values of a row. */
   readonly operands: readonly BoundExpression[];
   readonly operator: string;
   readonly quantifier: "any" | "all";
@@ -226,7 +226,7 @@ function withConverted(
   tests: readonly { readonly column: BoundColumn; readonly right: BoundExpression }[],
 ): BoundSelect {
   const { query } = inner;
-  // A cast inside DISTINCT could make different rows equal, so it is applied outside.
+  // A cast inside DISTINCT could make different rows equal, so it is applied outside DISTINCT.
   const isCast = tests.some(({ right }) => right.kind !== "column");
   const source =
     isCast && query.distinct !== "none" ? selectFromQuery(query, inner.context.statement) : query;

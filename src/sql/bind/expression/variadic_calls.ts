@@ -87,7 +87,9 @@ function fixedCountOf({ overload: { parameters, variadic } }: ResolvedFunction):
   return count;
 }
 
-/** The only function that treats a NULL array as an empty list. All others return NULL. */
+/**
+ * The only function that treats a NULL array as an empty list. All other functions return NULL.
+ */
 const NULL_IS_EMPTY = "format";
 
 /**

@@ -157,7 +157,7 @@ function boundElement(
   });
 }
 
-/** Gives an untyped literal the type text. */
+/** Gives an untyped literal the type TEXT. */
 function typed(value: BoundExpression): BoundExpression {
   if (value.type.kind !== "unknown") return value;
   return castTo(value, { to: TEXT, mode: "implicit", node: undefined });

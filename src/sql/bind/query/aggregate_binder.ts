@@ -137,7 +137,7 @@ function ordersOf(
   return call.orderBy?.flatMap((sort) => {
     const { by } = sort;
     if (given === undefined) {
-      // The order of the rows does not affect count.
+      // The result of count does not depend on the order of the rows.
       const [row] = call.args;
       if (row !== undefined && expressionToSql(by) === expressionToSql(row)) return [];
       throw notDistinguished(call, by);
@@ -159,7 +159,10 @@ function notDistinguished({ function: { name } }: ExprCall, by: Expr): DatabaseE
   );
 }
 
-/** Returns the sort order of an ordered-set aggregate. Its last argument is the sort expression. */
+/**
+ * Returns the sort order of an ordered-set aggregate. The aggregate's last argument is the sort
+ * expression.
+ */
 function withinGroup(call: ExprCall, args: readonly BoundExpression[]): BoundSort[] {
   const { withinGroup: sort } = call;
   const expression = args.at(-1);
@@ -216,7 +219,7 @@ export interface AggregateArguments {
   readonly form: AggregateForm;
   /** The aggregate's arguments, cast to the types of the chosen form. */
   readonly args: readonly BoundExpression[];
-  /** The arguments before the casts; undefined if the argument is a row. */
+  /** The aggregate's arguments before the casts; undefined if the argument is a row. */
   readonly given: readonly BoundExpression[] | undefined;
   /** Set for a user-defined aggregate. */
   readonly steps?: AggregateSteps | undefined;
@@ -276,12 +279,12 @@ function routineArguments(
   return { form, steps, args: found.args, given: found.args };
 }
 
-/** Aggregates with a result that does not depend on the scales of individual numbers. */
+/** Aggregates whose result does not depend on the scales of individual numbers. */
 const SUMS: ReadonlySet<string> = new Set(["sum", "avg"]);
 
 /**
- * Binds `count(DISTINCT (a, b))`. DISTINCT compares all arguments, and count reads the first one,
- * which is NULL only if the row is missing.
+ * Binds `count(DISTINCT (a, b))`. DISTINCT compares all arguments, and count reads the first
+ * argument, which is NULL only if the row is missing.
  */
 function countedRows(
   call: ExprCall,
@@ -304,8 +307,8 @@ function countedRows(
 }
 
 /**
- * Binds an argument. For count, a row is reduced to a value that shows only whether the row
- * exists.
+ * Binds an argument of an aggregate. For count, a row is reduced to a value that shows only
+ * whether the row exists.
  */
 function bindArgument(
   call: ExprCall,

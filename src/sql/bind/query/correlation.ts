@@ -22,7 +22,7 @@ import { Scope, type ScopeRelation } from "../scope.ts";
 export class OuterReferences implements Correlation {
   readonly context: ExpressionContext;
   readonly list: OuterReference[] = [];
-  /** The positions of the outer values in the list of values passed to the query. */
+  /** The position of each outer value in the list of values that is passed to the query. */
   #places = new ExpressionPlaces();
 
   constructor(context: ExpressionContext) {
@@ -181,7 +181,7 @@ export interface ProgramVariables {
    */
   faultOf(ref: ExprRef): DatabaseError | undefined;
   /**
-   * Returns the value of `$index`.
+   * Returns the value of the parameter `$index`.
    * @throws {DatabaseError} INVALID_PARAMETER
    */
   at(index: number, node: AstNode): BoundExpression;

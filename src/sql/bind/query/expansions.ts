@@ -43,13 +43,13 @@ export interface ExpandedBlock {
   readonly windows: readonly BoundWindowCall[];
   readonly orderBy: readonly BoundSort[];
   readonly distinctOn: readonly BoundExpression[];
-  /** Whether the block has a plain DISTINCT, which compares all selected values. */
+  /** Whether the query block has a plain DISTINCT, which compares all selected values. */
   readonly isDistinct: boolean;
 }
 
 /**
- * Assigns each call to a stage. This must happen before the arguments of the calls are rewritten
- * to read groups.
+ * Assigns each table function call to a stage of its query block. This must happen before the
+ * arguments of the calls are rewritten to read groups.
  */
 export function expansionsOf({ calls }: ExpansionSink, block: ExpandedBlock): BoundExpansion[] {
   if (calls.length === 0) return [];
@@ -86,7 +86,9 @@ export function expansionsOf({ calls }: ExpansionSink, block: ExpandedBlock): Bo
 
 const STAGES: readonly ExpansionStage[] = ["grouping", "windows", "outputs", "order"];
 
-/** Sorts calls by stage. Within a stage, each call precedes the calls that read it. */
+/**
+ * Sorts table function calls by stage. Within a stage, each call precedes the calls that read it.
+ */
 function inOrder(
   calls: readonly ExpansionCall[],
   stages: ReadonlyMap<ExpansionCall, ExpansionStage>,

@@ -293,7 +293,10 @@ function withDefinition(call: RoutineCall, { columnDefinitions }: FromCall): Rou
   return { ...call, columns, type: { kind: "row", fields: columns } };
 }
 
-/** Returns the columns of a call, which must define them if the function returns records. */
+/**
+ * Returns the columns of a function call in FROM. The call must define them if the function
+ * returns records.
+ */
 function definedColumns(
   { columnDefinitions, _location }: FromCall,
   { callable: { name }, columns }: RoutineCall,
@@ -500,8 +503,8 @@ export interface TableInScope {
   readonly past?: PastRead | undefined;
   readonly partsOf: RelationSource["partsOf"];
   /**
-   * Returns the condition that policies impose on the rows, over the columns of the relation;
-   * undefined if every row is permitted.
+   * Returns the condition that policies impose on the rows of a relation, over the relation's
+   * columns; undefined if every row is permitted.
    */
   readonly ruleOf: (columns: readonly BoundColumn[]) => BoundExpression | undefined;
   readonly statement: StatementBinding;
@@ -616,7 +619,7 @@ function* bindDerived(item: FromStatement, deps: SelectDeps): Generator<void, Fr
 
 interface BoundView {
   readonly query: BoundSelect;
-  /** The columns of the relation, one per output of the query. */
+  /** The columns of the relation, one per output of the view's query. */
   readonly columns: readonly BoundColumn[];
   /** The columns of the view that are visible to its reader. */
   readonly shown: readonly BoundColumn[];

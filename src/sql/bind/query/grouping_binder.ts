@@ -35,14 +35,14 @@ export interface Block {
   readonly sink: AggregateSink;
   readonly windows: WindowSink;
   readonly expansions: ExpansionSink;
-  /** The functions that bind inner queries, created once for all clauses of the block. */
+  /** The functions that bind inner queries, created once for all clauses of the query block. */
   readonly queries: QueriesAround;
 }
 
 /** The constructs that a clause may contain besides ordinary expressions. */
 type Allowed = Pick<ExpressionContext, "windows" | "expansions">;
 
-/** Returns the context for the expressions of one of the block's clauses. */
+/** Returns the context for the expressions of one of the clauses of a query block. */
 export function placeOf(
   { deps, queries, scope }: Block,
   clause: string,
@@ -78,7 +78,7 @@ export interface BoundGroups {
   /** The position of each grouping expression in the SQL. */
   readonly starts: readonly number[];
   /**
-   * The indexes of the expressions in each set; undefined for plain GROUP BY, where all
+   * The indexes of the expressions in each grouping set; undefined for plain GROUP BY, where all
    * expressions form a single set.
    */
   readonly sets: readonly (readonly number[])[] | undefined;
@@ -156,8 +156,8 @@ class OutputKeys {
   }
 
   /**
-   * Returns the output that a name or position identifies or, failing that, the first equal
-   * output.
+   * Returns the output to which a grouping expression refers: the output that it identifies by
+   * name or position or, failing that, the first equal output.
    */
   outputOf(expression: BoundExpression): BoundExpression | undefined {
     if (this.#own.has(expression)) return expression;
@@ -268,7 +268,7 @@ export class GroupedBlock {
   readonly #placeOfOutput: ReadonlyMap<BoundExpression, number>;
   readonly #sets: readonly number[][] | undefined;
   readonly #setColumn: BoundColumn;
-  /** The ids of the columns that the block computes from its groups or in later steps. */
+  /** The ids of the columns that the query block computes from its groups or in later steps. */
   readonly #ownIds: ReadonlySet<number>;
   readonly #block: Block;
 
@@ -304,7 +304,7 @@ export class GroupedBlock {
   }
 
   /**
-   * Rewrites an expression to read the block's columns.
+   * Rewrites an expression to read the columns of the grouping block.
    * @throws {DatabaseError} INVALID_QUERY
    */
   rewrite(expression: BoundExpression): BoundExpression {

@@ -35,7 +35,7 @@ export function* bindLongValues(
   }
 }
 
-/** Returns the VALUES lists that a query reads, except those in queries inside expressions. */
+/** Returns the VALUES lists that a query reads, except lists in queries inside expressions. */
 function longValuesIn(node: QueryStatement): readonly ValuesStatement[] {
   const found: ValuesStatement[] = [];
   const rest: QueryStatement[] = [node];

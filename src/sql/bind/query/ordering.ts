@@ -1,4 +1,4 @@
-/** Binds ORDER BY and LIMIT, for blocks and set operations. */
+/** Binds ORDER BY and LIMIT, for query blocks and set operations. */
 import { counted } from "../../../base/counted.ts";
 import { DatabaseError } from "../../../base/errors.ts";
 import { BIGINT, isInteger } from "../../../types/mod.ts";

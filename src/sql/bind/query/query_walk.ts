@@ -33,7 +33,7 @@ export function expressionsIn(query: BoundSelect): BoundExpression[] {
   ];
 }
 
-/** Returns the arguments of all table functions of a block. */
+/** Returns the arguments of all table functions of a query block. */
 export function argumentsOf(expansions: readonly BoundExpansion[]): BoundExpression[] {
   if (expansions.length === 0) return [];
   return expansions.flatMap(({ functions }) => functions.flatMap(({ args }) => args));
@@ -102,7 +102,8 @@ export function relationsIn({ from }: BoundSelect): BoundRelation[] {
 }
 
 /**
- * Whether each row of a block comes from a single row of its FROM and depends on no other rows.
+ * Whether each row of a query block comes from a single row of its FROM and depends on no other
+ * rows.
  */
 export function isPlainSelect(query: BoundSelect): boolean {
   return (

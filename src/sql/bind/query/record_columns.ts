@@ -46,7 +46,7 @@ export function withRecordColumns(
   return { ...item, function: { ...called, name }, args: [document], columnDefinitions };
 }
 
-/** The row type in a call with a list of column definitions. */
+/** The name of the row type in a call with a list of column definitions. */
 const RECORD = "record";
 
 /** Returns the table name in `NULL::t`; undefined for a value of a row type. */

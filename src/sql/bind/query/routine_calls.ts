@@ -293,8 +293,8 @@ function programCall(
     args,
     evaluate: (values, { programs }) => programs.call(program, values),
     seesNull: !callable.routine.isStrict,
-    // The body may read tables, so even an immutable program is not evaluated ahead of the
-    // statement.
+    // The body of a program may read tables, so even an immutable program is not evaluated ahead
+    // of the statement.
     volatility: volatility === "volatile" ? "volatile" : "stable",
     program,
   };
@@ -523,7 +523,7 @@ function rowsOf(list: ArrayValue): Row[] {
   return elementsOf(list).map((row) => (row as RowValue).cells.concat(true));
 }
 
-/** Returns the rows of a call in FROM, as a query. */
+/** Returns the rows of a function call in FROM, as a query. */
 export function routineRelation(
   call: RoutineCall,
   { context, mark }: { readonly context: ExpressionContext; readonly mark: () => () => void },

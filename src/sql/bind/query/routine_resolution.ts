@@ -30,7 +30,7 @@ export interface RoutineCall {
   readonly callable: CallableRoutine;
   /** The arguments in the order of the parameters, cast to their types. */
   readonly args: readonly BoundExpression[];
-  /** The columns of the result; undefined for a record, where the query determines them. */
+  /** The columns of the result; undefined for a record, whose columns the query determines. */
   readonly columns: readonly RoutineColumn[] | undefined;
   /** The type of the result as a single value; undefined for a row without a declared type. */
   readonly type: DataType | undefined;
@@ -299,7 +299,7 @@ function signatureOf({ name, routine }: CallableRoutine): string {
 interface Candidate {
   readonly callable: CallableRoutine;
   readonly args: readonly BoundExpression[];
-  /** The types to which the arguments are cast. */
+  /** The types to which the arguments of a call are cast. */
   readonly types: readonly DataType[];
   readonly cost: number;
 }
@@ -482,7 +482,7 @@ export function columnsOf(
   return type.kind === "row" ? type.fields : [{ name: undefined, type }];
 }
 
-/** Returns the declared type of the result as a single value. */
+/** Returns the declared type of a function's result as a single value. */
 export function valueType(
   { returns }: Routine,
   columns: readonly RoutineColumn[] | undefined,

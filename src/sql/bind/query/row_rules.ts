@@ -35,7 +35,7 @@ import { queriesAround, type RelationSource, type SelectDeps } from "./select_de
 /** The table whose policies are bound, and its columns in the statement. */
 export interface RuledTable {
   readonly table: TableEntry;
-  /** The columns, each originating from a column of the table. */
+  /** The columns of the statement that each originate from a column of the table. */
   readonly columns: readonly BoundColumn[];
   /**
    * The syntax node that refers to the table. Errors in the policies are reported at the node's
@@ -192,7 +192,7 @@ function parsed(policy: PolicyEntry, sql: string): Expr {
   return tree;
 }
 
-/** Returns the columns that the SQL of a policy can read, under the names used there. */
+/** Returns the columns that the SQL of a policy can read, under the names that the SQL uses. */
 function namedAsIn(own: PolicyTable | undefined, columns: readonly BoundColumn[]): BoundColumn[] {
   return (own?.columns ?? []).flatMap(({ columnId, name }) => {
     const column = columns.find(({ origin }) => origin?.columnId === columnId);

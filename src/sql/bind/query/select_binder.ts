@@ -224,7 +224,9 @@ function showsSystemColumns({ deps, scope, select }: Block): boolean {
   );
 }
 
-/** Whether the clauses of a block contain a window call. Calls in inner queries do not count. */
+/**
+ * Whether the clauses of a query block contain a window call. Calls in inner queries do not count.
+ */
 function hasWindowCall(clauses: readonly unknown[]): boolean {
   for (const part of partsOf(clauses, ownPartsOf)) {
     const { over, type }: { readonly type?: unknown; readonly over?: unknown } = part;
@@ -333,7 +335,7 @@ function starColumns(
   return [...columns, ...systemColumns.filter(({ name }) => name !== HIDDEN_KEY_NAME)];
 }
 
-/** Whether a table column is computed from others. COPY TO leaves out such columns. */
+/** Whether a table column is computed from other columns. COPY TO leaves out such columns. */
 function isGenerated({ origin }: BoundColumn): boolean {
   const stored = origin?.table.columns.find(({ columnId }) => columnId === origin.columnId);
   return stored?.generatedSql !== undefined;

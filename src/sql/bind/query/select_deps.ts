@@ -19,7 +19,7 @@ export interface RelationSource {
   /** The namespace in which a query looks up unqualified names. */
   readonly namespace: string;
   /**
-   * Returns the relation with this name.
+   * Returns the relation with the given name.
    * @throws {DatabaseError} TABLE_NOT_FOUND, NAMESPACE_NOT_FOUND
    */
   table(name: { name: string; schema?: string | undefined }, node: AstNode): TableEntry;
@@ -39,9 +39,11 @@ export interface ViewRelation {
   /** The name of the view, as "namespace.name". */
   readonly name: string;
   readonly query: SelectStatement;
-  /** The column names, one per output of the query. */
+  /** The names of the view's columns, one per output of its query. */
   readonly columnNames: readonly string[];
-  /** The columns visible to the reader, in this order; undefined if all are visible. */
+  /**
+   * The view columns that are visible to the reader, in this order; undefined if all are visible.
+   */
   readonly shown: readonly string[] | undefined;
   /** Resolves names inside the view's query. */
   readonly source: RelationSource;
@@ -86,7 +88,7 @@ export interface SelectDeps {
    * operation or the target column determines their type.
    */
   readonly keepsUntyped?: boolean;
-  /** How many views enclose the query. */
+  /** The number of views that enclose the query. */
   readonly viewDepth?: number | undefined;
   /** The WITH entries that a query can refer to, nearest first. */
   readonly ctes?: CteList | undefined;
@@ -143,8 +145,7 @@ export type CteEntry =
     }
   | {
       /**
-       * A change in WITH. Its RETURNING rows have been computed before the query that reads them
-       * starts.
+       * A change in WITH. Its RETURNING rows are computed before the query that reads them starts.
        */
       readonly kind: "changed";
       readonly name: string;

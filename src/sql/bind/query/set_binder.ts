@@ -83,7 +83,9 @@ export function setOperationOf(
   return { ...select, orderBy, ...bindLimit(query.limit, orderBy, deps) };
 }
 
-/** The corresponding columns of both sides, cast to their common type. */
+/**
+ * A pair of corresponding columns from both sides of a set operation, cast to their common type.
+ */
 interface SetColumnPair {
   readonly name: string;
   readonly left: BoundExpression;

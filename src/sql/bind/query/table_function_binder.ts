@@ -60,7 +60,7 @@ import { bindXmlTable } from "./xml_table.ts";
 /** The function that yields the changes to a table. It is bound by `changes_binder.ts`. */
 export const CHANGES = "changes";
 
-/** A column of a call's result, with the domain against which its values are checked. */
+/** A column of a function call's result, with the domain against which its values are checked. */
 export interface CallColumn {
   readonly name: string;
   readonly type: DataType;
@@ -72,8 +72,8 @@ export interface BoundCallItem {
   readonly functions: readonly BoundTableFunction[];
   readonly columns: readonly CallColumn[];
   /**
-   * Whether the alias can be read as the only column: with `json_array_elements(j) AS e`, `e` is
-   * the value.
+   * Whether the alias of the call also names its only column: with `json_array_elements(j) AS e`,
+   * `e` is the value.
    */
   readonly isValue: boolean;
 }
@@ -101,7 +101,7 @@ export function bindCallItem(
 }
 
 /**
- * Binds a single call in FROM.
+ * Binds a single function call in FROM.
  *
  * @param alias The name of the column if the call has only one.
  */
@@ -203,7 +203,7 @@ function waitInFrom(item: FromCall, name: string): DatabaseError {
 }
 
 /**
- * Binds a call in a select list.
+ * Binds a table function call in a select list.
  * @throws {DatabaseError} INVALID_QUERY where such a call is not allowed.
  */
 export function bindExpansion(

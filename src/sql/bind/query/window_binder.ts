@@ -44,7 +44,7 @@ import { aggregatesOf } from "./routine_resolution.ts";
 import { sortOf } from "./sort_entry.ts";
 import { formOfCall, formOfOrder, sameCall, sameOrder } from "./window_walk.ts";
 
-/** Creates the sink for the window calls of a block. */
+/** Creates the sink for the window calls of a query block. */
 export function newWindowSink(): WindowSink {
   const known = new EquivalenceClasses(CALL_LIKENESS);
   const knownOrders = new EquivalenceClasses(ORDER_LIKENESS);
@@ -189,7 +189,8 @@ function functionOver(call: ExprCall, inner: ExpressionContext, bind: Bind): Bou
       ? castTo(argument, { to: BIGINT, mode: "implicit", node: call.args[i] })
       : argument,
   );
-  // An untyped literal gets the type of the related argument; if there is none, it becomes text.
+  // An untyped literal gets the type of the related argument. If there is no such argument, the
+  // literal becomes text.
   const valued = [args[0], shape.alike === undefined ? undefined : args[shape.alike]];
   const present = valued.flatMap((value) => value ?? []);
   let { result: type } = shape;

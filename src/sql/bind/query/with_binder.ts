@@ -29,7 +29,7 @@ import { extendedUnion } from "./search_cycle.ts";
 import { boundNow, type CteEntry, type SelectDeps } from "./select_deps.ts";
 import { setOperationOf } from "./set_binder.ts";
 
-/** Binds a WITH entry that is a change. The entries before it are in scope. */
+/** Binds a WITH entry that is a change. The entries before the change are in scope. */
 export type BindChangingEntry = (binding: WithBinding, deps: SelectDeps) => CteEntry;
 
 /**
@@ -74,8 +74,8 @@ function requireOwnNames({ bind }: WithStatement): void {
 }
 
 /**
- * Adds an entry that is a change to its own scope as unreadable, because a change must not read
- * the rows that it returns.
+ * Adds a WITH entry that is a change to its own scope as unreadable, because a change must not
+ * read the rows that it returns.
  */
 function withItself({ alias: { name } }: WithBinding, deps: SelectDeps): SelectDeps {
   return withEntry(deps, { kind: "forbidden", name });
@@ -159,7 +159,7 @@ function readsTableAt(
 }
 
 /**
- * Returns the column names of an entry.
+ * Returns the column names of a WITH entry.
  * @throws {DatabaseError}
  */
 export function namesOf(
@@ -202,8 +202,8 @@ function bindRecursive(binding: WithBinding, deps: SelectDeps): BoundSelect {
 }
 
 /**
- * Binds a recursive query with the columns of SEARCH and CYCLE. The first side is bound twice,
- * because its column names are needed before the rewriting.
+ * Binds a recursive query with the columns of SEARCH and CYCLE. The first side of its union is
+ * bound twice, because its column names are needed before the rewriting.
  */
 function bindWalk(query: SelectFromUnion, binding: WithBinding, deps: SelectDeps): BoundSelect {
   const restore = countsAround(deps);
@@ -216,7 +216,7 @@ function bindWalk(query: SelectFromUnion, binding: WithBinding, deps: SelectDeps
 }
 
 /**
- * Refuses SEARCH and CYCLE in an entry that is not recursive.
+ * Refuses SEARCH and CYCLE in a WITH entry that is not recursive.
  * @throws {DatabaseError} INVALID_QUERY
  */
 function requireNoWalk(binding: WithBinding): void {
@@ -290,7 +290,7 @@ function bindUnion(query: SelectFromUnion, binding: WithBinding, deps: SelectDep
   return selectFrom(relation, columns.map(columnOutput));
 }
 
-/** The recursive side, with the final column types of both sides. */
+/** The bound recursive side of a union, with the final column types of both sides. */
 interface RecursiveSide {
   readonly next: BoundSelect;
   readonly recursion: BoundRecursion;
@@ -334,8 +334,8 @@ function boundUntilWide(
 }
 
 /**
- * Returns a function that restores the read counts of outer entries, so that reads are not counted
- * twice when a side is bound again.
+ * Returns a function that restores the read counts of outer WITH entries, so that reads are not
+ * counted twice when a side is bound again.
  */
 function countsAround({ ctes }: SelectDeps): () => void {
   const counts = new Map<{ count: number }, number>();
@@ -535,8 +535,8 @@ function inOrderOfReading(entries: readonly WithBinding[]): readonly WithBinding
   const read = entries.map(({ alias, statement }) => {
     const names = new Set<string>();
     addNamesRead(statement, new Set(), names);
-    // If an entry reads only itself, it is not part of a cycle with other entries, and is bound as
-    // a recursive query.
+    // A WITH entry that reads only itself is not part of a cycle with other entries, and is bound
+    // as a recursive query.
     names.delete(alias.name);
     return [...names].flatMap((name) => places.get(name) ?? []);
   });
@@ -571,7 +571,8 @@ function inOrderOfReading(entries: readonly WithBinding[]): readonly WithBinding
 }
 
 /**
- * Adds the names in FROM that may refer to entries: unqualified names not hidden by an inner WITH.
+ * Adds the names in FROM that may refer to WITH entries: unqualified names not hidden by an inner
+ * WITH.
  */
 function addNamesRead(part: unknown, hidden: ReadonlySet<string>, names: Set<string>): void {
   if (!isPart(part)) return;

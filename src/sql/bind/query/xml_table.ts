@@ -66,7 +66,10 @@ function boundArgument(
   return castTo(bind(arg, context), { to, mode: "implicit", node: arg });
 }
 
-/** Requires that the names of the columns differ, and that at most one is FOR ORDINALITY. */
+/**
+ * Requires that the columns of XMLTABLE have different names, and that at most one is FOR
+ * ORDINALITY.
+ */
 function checkNames({ columns }: XmlTableSyntax, item: FromCall): void {
   const names = columns.map(({ name }) => name);
   const repeated = names.find((name, at) => names.indexOf(name) !== at);

@@ -117,7 +117,7 @@ interface Choice {
   readonly rowsPerRow: number;
 }
 
-/** Compiles a scan of the rows found by at least one of several index accesses. */
+/** Compiles a scan of the rows that at least one of several index accesses finds. */
 function compileEither(table: TableEntry, accesses: readonly RowAccess[]): Choice {
   const choicesOf = accesses.map((access) => compileChoice(table, access));
   const costs = accesses.map((access) =>
@@ -428,7 +428,7 @@ function isTighter(
   if (order !== 0) return side === "min" ? order > 0 : order < 0;
   if (one.values.length === other.values.length) return !one.isInclusive;
   const isShorter = one.values.length < other.values.length;
-  // An exclusive lower bound excludes every key that begins with its values.
+  // An exclusive lower bound excludes every index key that begins with the bound's values.
   return isShorter ? !one.isInclusive : other.isInclusive;
 }
 

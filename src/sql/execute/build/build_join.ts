@@ -112,7 +112,7 @@ function buildFilteredJoin(
 /** Reads rows by keys. Returns undefined if reading all rows would be faster. */
 type LookUp = (context: ExecutionContext, keys: readonly Row[]) => Operator | undefined;
 
-/** The side of a join that can be read by the keys of the other side. */
+/** A side of a join whose rows can be read by the keys of the other side. */
 interface KeyedSide {
   readonly filter: RuntimeFilter;
   readonly parts: readonly LookupPart[];

@@ -49,7 +49,7 @@ export function buildPassing(node: Extract<PlanNode, { kind: "filter" | "project
 /** The operators above a scan, compiled separately from the scan. */
 export interface OverScan {
   readonly scan: ScanNode;
-  /** Whether a filter above the scan drops rows. */
+  /** Whether a filter above the scan may drop rows. */
   readonly isFiltered: boolean;
   readonly pass: Passing;
 }
@@ -79,7 +79,7 @@ export function buildOverScan(node: PlanNode): OverScan {
   };
 }
 
-/** Wraps a node's operator so that EXPLAIN ANALYZE can measure it. */
+/** Wraps the operator of a plan node so that EXPLAIN ANALYZE can measure it. */
 export function measured(
   node: PlanNode,
   operator: Operator,

@@ -326,7 +326,8 @@ export function buildIndexOrder(
   return (context, rowsWanted) => {
     if (!mayUse(context)) return undefined;
     const options = optionsOf(context);
-    // The staged rows of a transaction are not sorted.
+    // The staged rows of a transaction are not sorted, so the scan cannot return all rows in
+    // order.
     if (context.staged?.hasStaged(node.table.tableId) === true) return undefined;
     const spans = attempted(() => spansOf(context));
     if (spans === undefined) return undefined;
@@ -409,7 +410,7 @@ function openOrdered(
   spanRanges: readonly CompiledRange[],
 ): OrderedScan | undefined {
   const hasStaged = context.staged?.hasStaged(table.tableId) === true;
-  // The staged rows of a transaction are not sorted.
+  // The staged rows of a transaction are not sorted, so the scan cannot return all rows in order.
   if (hasStaged || withTombstones) return undefined;
   const type = typeOfColumn(table, columnId);
   const span = attempted(() => spanOfRanges(spanRanges, { columnId, type, context }));
@@ -458,7 +459,7 @@ function around(table: TableEntry, keySpans: KeySpans | undefined): ColumnRange[
   ];
 }
 
-/** Returns the range that covers the first column of all keys. */
+/** Returns the range that covers the first-column values of all given keys. */
 function spanOf({ primaryKey }: TableEntry, keys: readonly Row[]): ColumnRange {
   let min = Number.POSITIVE_INFINITY;
   let max = Number.NEGATIVE_INFINITY;

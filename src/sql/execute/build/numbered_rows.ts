@@ -13,14 +13,14 @@ import { compileScalar } from "../evaluate/scalar.ts";
 import { GROUP_TOP_N_MAX, GroupTopN } from "../sort/group_top_n.ts";
 import { sortKeys } from "./build_order.ts";
 
-/** An upper bound on a row number column, which all needed rows satisfy. */
+/** An upper bound on a row number column. Rows beyond the bound are not needed. */
 export interface NumberBound {
   readonly columnId: number;
   readonly most: BoundExpression;
   readonly isExclusive: boolean;
 }
 
-/** Adds the bounds that a condition puts on integer columns, such as `n <= 3`. */
+/** Adds the bounds that a condition implies for integer columns, such as `n <= 3`. */
 export function boundsWith(
   condition: BoundExpression,
   bounds: readonly NumberBound[] = [],

@@ -216,7 +216,10 @@ export class TableRuntime {
     if (first !== undefined) throw first.fault;
   }
 
-  /** Returns the first row that violates a CHECK, or for which evaluating the CHECK fails. */
+  /**
+   * Returns the first row of a batch that violates a CHECK, or for which evaluating the CHECK
+   * fails.
+   */
   #firstFaultOf(check: Check, batch: Batch, context: ExecutionContext): FaultyRow | undefined {
     const { rowCount } = batch;
     let truth: Vector;
@@ -408,14 +411,14 @@ function compileDomains({ columns }: TableEntry): Check[] {
     (domain?.checks ?? []).map(({ name, sql }): Check => {
       assert(domain !== undefined, "table runtime: domain condition has no domain");
       const condition = bindDomainCheck(sql, domain, bindExpression);
-      // The condition reads the tested value as column 0.
+      // The domain's condition reads the tested value as column 0.
       const evaluate = compileExpression(condition, new Map([[0, position]]));
       return { kind: "check", name, columns: [column], evaluate };
     }),
   );
 }
 
-/** Compiles the condition that some partition accepts a row. */
+/** Compiles the check that some partition of the table accepts a row. */
 function compileAcceptance({ partitioned, ...table }: TableEntry): Check[] {
   const { accepts } = partitioned ?? {};
   if (accepts === undefined) return [];

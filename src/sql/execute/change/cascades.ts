@@ -37,7 +37,7 @@ export class Cascades {
     return cascade;
   }
 
-  /** Returns the steps that fire the AFTER triggers. */
+  /** Returns the steps that fire the AFTER triggers of the referencing tables. */
   after(): readonly WaitingSteps<void>[] {
     return [...this.#byEvent.values()].map((cascade) => cascade.after());
   }

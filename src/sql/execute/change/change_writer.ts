@@ -165,7 +165,9 @@ export class ChangeWriter {
     return this.#elsewhere === undefined && this.#rowCount <= BATCH_ROWS_MAX;
   }
 
-  /** Whether the remaining changes have to be read in later ticks. */
+  /**
+   * Whether the time slice is over, so that the remaining changes have to be read in later ticks.
+   */
   get isSliceOver(): boolean {
     return this.#context.monotonicMs() >= this.#sliceEndMs;
   }
@@ -254,7 +256,8 @@ export class ChangeWriter {
       // Changes are staged in the order in which they were read. If nothing has to wait, staging
       // begins in the same tick as reading.
       let more = first instanceof Promise ? await first : first;
-      // In a transaction, staging comes last, because the statement must not read its own writes.
+      // In a transaction, changes are staged only after all rows have been read, because the
+      // statement must not read its own writes.
       if (context.transaction === undefined) await this.#beginStaging();
       for (; more; more = await source.next()) {
         await context.pause();
@@ -439,7 +442,7 @@ export class ChangeWriter {
   }
 }
 
-/** Divides changes into portions to be evaluated or staged between two pauses. */
+/** Divides changes into portions, each of which is evaluated or staged between two pauses. */
 function* parts(changes: readonly RowChange[]): Iterable<readonly RowChange[]> {
   for (let from = 0; from < changes.length; from += ROWS_PER_STEP) {
     yield changes.slice(from, from + ROWS_PER_STEP);

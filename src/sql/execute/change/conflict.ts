@@ -33,7 +33,9 @@ import {
   uniqueIndexesOf,
 } from "./unique_index.ts";
 
-/** Decides the outcome of proposed rows. `touched` contains the keys of rows proposed earlier. */
+/**
+ * Decides the outcome of proposed rows. `touched` contains the keys of all rows proposed earlier.
+ */
 export type ConflictProgram = (
   rows: readonly Row[],
   touched: TouchedKeys,
@@ -60,7 +62,10 @@ export class TouchedKeys {
     return this.#parts[partOf(keyText)]?.has(keyText) === true;
   }
 
-  /** Adds a key. Returns false if a row with this key was already proposed. */
+  /**
+   * Adds the key of a proposed row. Returns false if an earlier row was proposed with the same
+   * key.
+   */
   add(keyText: string): boolean {
     const part = (this.#parts[partOf(keyText)] ??= new Set());
     const { size } = part;
@@ -186,14 +191,14 @@ function proposed(
 /** A proposed row's key in the primary key or in a unique index. */
 interface ProposedKey {
   readonly key: Row;
-  /** The unique index that contains the key; undefined for the primary key. */
+  /** The unique index that contains the proposed key; undefined for the primary key. */
   readonly index: UniqueIndex | undefined;
   readonly text: string;
 }
 
 /**
- * Returns the indexes on which conflicts are handled. In the list, undefined represents the
- * primary key.
+ * Returns the indexes on which conflicts are handled. In the returned list, undefined represents
+ * the primary key.
  */
 function targetsOf(
   target: ConflictTarget,

@@ -58,7 +58,7 @@ export interface CompiledChange {
 
 /** The source of the rows that an INSERT writes. */
 interface InsertedRows {
-  /** The number of rows to insert; undefined if it is not known in advance. */
+  /** The number of rows to insert; undefined if the number is not known in advance. */
   readonly rowCount: number | undefined;
   /**
    * Returns the rows from `from` (inclusive) to `to` (exclusive). Called only if the number of
@@ -76,7 +76,7 @@ interface InsertedRows {
 interface InsertSink extends EvaluationPlace {
   /** Whether all rows must be read before the first row is processed. */
   readonly readsAhead: boolean;
-  /** Whether inserted rows should be passed as columns. */
+  /** Whether inserted rows should be passed on in columnar form. */
   readonly takesColumns: () => boolean;
   readonly onRows: (rows: Row[]) => void | Promise<void>;
   /**
@@ -255,7 +255,7 @@ function compileSource(
         } catch (error) {
           const columnIndex = cells.length;
           const column = table.columns[targets[columnIndex] ?? -1];
-          // An error after the row's last listed cell was caused by a default.
+          // An error after the last listed cell of a row was caused by a default.
           if (column === undefined) throw error;
           const rowIndex = from + done.length;
           throw errorInCell(error, () => ({
@@ -281,7 +281,7 @@ function compileSource(
       const { rowCount } = source.literals;
       const rows: InsertedRows["rows"] = (context, from, to) =>
         rowsFromBatch(columns(context, from, to));
-      // The rows cannot be represented as columns, because generated columns are computed and
+      // The rows cannot be passed on in columnar form, because generated columns are computed and
       // parent rows are looked up row by row.
       if (runtime.isByRow) return listed({ rowCount, rows });
       return { ...listed({ rowCount, rows, columns }), columns };
@@ -541,7 +541,10 @@ export function cellsAt(
   return values;
 }
 
-/** Returns the values that RETURNING needs besides the changed row; undefined if it needs none. */
+/**
+ * Returns the values that RETURNING needs in addition to the changed row; undefined if it needs
+ * none.
+ */
 function carriedAt(
   batch: Batch,
   row: number,

@@ -60,7 +60,7 @@ export function evaluated(
     : evaluate(given, context);
 }
 
-/** Passes on a value immediately or, if it is a promise, when it resolves. */
+/** Applies a function to a value immediately or, if the value is a promise, when it resolves. */
 export function whenThere<T, U>(
   value: T | Promise<T>,
   goOn: (value: T) => U | Promise<U>,

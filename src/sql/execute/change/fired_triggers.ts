@@ -103,7 +103,9 @@ export class FiredTriggers {
     return row === change.row ? change : { ...change, row };
   }
 
-  /** Returns a row without the values of generated columns, because they are computed later. */
+  /**
+   * Returns a row with its generated columns left empty, because their values are computed later.
+   */
   #uncomputed(row: Row): Row {
     const { columns } = this.#table;
     if (columns.every(({ generatedSql }) => generatedSql === undefined)) return row;

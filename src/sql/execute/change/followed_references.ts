@@ -100,7 +100,7 @@ interface ChangedRows {
 interface Referring {
   readonly owner: number;
   readonly row: Row;
-  /** The row as stored in the snapshot; undefined if the snapshot does not contain it. */
+  /** The changed row as stored in the snapshot; undefined if the snapshot does not contain it. */
   readonly stored: Row | undefined;
 }
 
@@ -120,16 +120,16 @@ interface HeldKeys {
   readonly referenced: ReferencedKey;
   readonly owner: number;
   /**
-   * The removed keys, keyed by their text. Either the rows of all these keys were deleted, or all
-   * of these rows now have different keys.
+   * The removed keys, keyed by their text. Either all of their rows were deleted, or all of their
+   * rows now have different keys.
    */
   readonly keys: ReadonlyMap<string, GoneKey>;
   readonly isUpdate: boolean;
 }
 
 /**
- * Returns the keys that rows no longer have: first the keys of deleted rows, then the old keys of
- * changed rows.
+ * Returns the keys that rows no longer have: first the keys of deleted rows, then the previous
+ * keys of changed rows.
  */
 function heldBy(
   { owner, rows, table }: ChangedRows,
@@ -271,8 +271,8 @@ class Followed {
       const { owner, row } = referring;
       const change: RowChange = { operation: "delete", row, before: row };
       if (cascade !== undefined && (yield* cascade.changed(change)) === undefined) {
-        // A trigger has skipped the row. At the end of the statement, the row must not reference a
-        // missing row.
+        // A trigger has skipped the change of the referencing row. At the end of the statement,
+        // this row must not reference a missing row.
         this.#held.push(held);
         continue;
       }

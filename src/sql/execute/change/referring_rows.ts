@@ -32,7 +32,10 @@ export interface WantedKeys {
   /** The owner of the referencing rows. */
   readonly owner: number;
   readonly referenced: Pick<ReferencedKey, "columnIds">;
-  /** The keys, with their values in the order of the referenced columns. No value is NULL. */
+  /**
+   * The referenced keys, with their values in the order of the referenced columns. No value is
+   * NULL.
+   */
   readonly wanted: readonly Row[];
 }
 

@@ -11,7 +11,7 @@ import type { Evaluation } from "./evaluation.ts";
 import type { RowChange } from "./row_changes.ts";
 
 export interface Returning {
-  /** Evaluates all outputs over the rows of {@linkcode returnedRows}. */
+  /** Evaluates all RETURNING outputs over the rows of {@linkcode returnedRows}. */
   readonly evaluation: Evaluation;
   /**
    * The column types of a row that RETURNING reads. {@linkcode BoundReturning} describes its
@@ -22,7 +22,7 @@ export interface Returning {
   readonly readsSystemColumns: boolean;
   /** Whether RETURNING contains a query that runs again once the rows have their seqs. */
   readonly readsAgain: boolean;
-  /** Evaluates outputs that read system columns again, after the commit. */
+  /** Evaluates RETURNING outputs that read system columns again, after the commit. */
   readonly renew: (first: Batch, rows: Batch, context: ExecutionContext) => Batch;
   /** Whether the table's rows have the column `_deleted`. Rows of STREAM tables do not have it. */
   readonly hasDeleted: boolean;

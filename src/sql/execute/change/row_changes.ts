@@ -28,7 +28,7 @@ import { duplicateKey, requireFreeKeys, uniqueIndexesOf } from "./unique_index.t
 
 export interface RowChange {
   readonly operation: "insert" | "update" | "delete";
-  /** The new values of the row, or the last values of a deleted row. */
+  /** The new values of the changed row, or the last values of a deleted row. */
   readonly row: Row;
   /** The stored row that is replaced; undefined for an insert. */
   readonly before: Row | undefined;

@@ -79,7 +79,7 @@ export interface AskedKey {
   readonly key: Row;
   /** The primary key, as text, of a row to be ignored. */
   readonly except?: string;
-  /** The owner of the row; absent if it is the caller. */
+  /** The owner of the row; absent if the caller is the owner. */
   readonly owner?: number;
 }
 

@@ -124,7 +124,7 @@ export class Effort {
 
   /** Records a value that is repeated in a number of rows. */
   noteRepeated(value: Value, rowCount: number): void {
-    // In memory, the rows share a single value, but a result contains the value once per row.
+    // In memory, all rows share the repeated value, but a result contains it once per row.
     if (typeof value !== "number") this.#madeBytes += bytesOf(value) * rowCount;
   }
 

@@ -78,7 +78,7 @@ export interface ExecutionContext {
   /** Keeps the rest of the statement in this thread. Its first time slice is no longer limited. */
   stay(): void;
   /**
-   * Lets other work run if the time slice is over. That work may change any state.
+   * Lets other work run if the time slice is over. The other work may change any state.
    *
    * @throws {DatabaseError}
    */
@@ -138,9 +138,12 @@ export interface IncomingReference {
 
 /** The part of a divided query that a single reader executes. */
 export interface QueryShare {
-  /** The row groups that this part scans. */
+  /** The row groups that this part of the query scans. */
   readonly share: ScanShare;
-  /** The rows of all parts, for the reader that runs the rest of the query over them. */
+  /**
+   * The rows of all parts of a divided query, for the reader that runs the rest of the query over
+   * them.
+   */
   gathered: readonly Batch[];
 }
 
@@ -197,7 +200,7 @@ export interface SharedRows {
    * computed yet.
    */
   read(position: number): Batch | undefined;
-  /** Computes another batch. Returns false if there are no more rows. */
+  /** Computes another batch of rows. Returns false if there are no more rows. */
   advance(): boolean;
   giveBack(): void;
 }

@@ -18,8 +18,8 @@ import type { ExecutionContext, SubqueryAnswers } from "./execution_context.ts";
 export interface InnerContextOptions
   extends Partial<Pick<ExecutionContext, "memory" | "outer" | "working">> {
   /**
-   * Creates the subquery results for the new context. If absent, the outer context's results are
-   * shared.
+   * Creates the subquery results for the new context. If this function is absent, the new context
+   * shares the results of the outer context.
    */
   readonly answers?: (own: ExecutionContext) => SubqueryAnswers;
 }

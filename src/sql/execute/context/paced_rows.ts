@@ -27,7 +27,7 @@ export class PacedRows implements Operator {
   readonly #pace = new RowPace(ROW_GROUP_ROWS_MAX);
   #batch: Batch | undefined;
   /**
-   * The range of the last group that was passed on: from row `#start` (inclusive) to row `#end`
+   * The last group of rows that was passed on, from row `#start` (inclusive) to row `#end`
    * (exclusive).
    */
   #start = 0;

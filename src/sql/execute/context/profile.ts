@@ -22,7 +22,7 @@ export interface Measured {
    */
   groupsRead: number;
   groupsPruned: number;
-  /** The bytes that the node wrote to temporary files. */
+  /** The number of bytes that the plan node wrote to temporary files. */
   spilledBytes: number;
   /**
    * The number of rows that the parts of a divided query have passed on to the rest of the plan.
@@ -47,7 +47,7 @@ export class Profile {
   readonly #clock: Clock;
   readonly #byNode = new Map<PlanNode, Measured>();
   readonly #readerMs: number[] = [];
-  /** How long the statement has waited for a reader or for memory. */
+  /** How long the statement has waited for a reader or for memory, in milliseconds. */
   waitedMs = 0;
 
   constructor(clock: Clock) {
@@ -84,12 +84,12 @@ export class Profile {
     for (const name of MEASURES) measured[name] += elsewhere[name] ?? 0;
   }
 
-  /** Returns the measurements of a node; undefined if the node never ran. */
+  /** Returns the measurements of a plan node; undefined if the node never ran. */
   of(node: PlanNode): Measured | undefined {
     return this.#byNode.get(node);
   }
 
-  /** Wraps the operator of a node so that its calls are measured. */
+  /** Wraps the operator of a plan node so that its calls are measured. */
   measured(node: PlanNode, operator: Operator): Operator {
     const measured = this.#measuredOf(node);
     measured.loops += 1;

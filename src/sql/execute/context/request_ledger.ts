@@ -29,7 +29,7 @@ export interface RequestLedger {
   cancelledBy: CancelCause | undefined;
   /** The number of rows read from tables so far. */
   rowsRead: number;
-  /** The bytes that the client has sent for a COPY so far. */
+  /** The number of bytes that the client has sent for a COPY so far. */
   bytesReceived: number;
   /** The memory budget of the current statement; undefined until the statement uses memory. */
   memory: MemoryBudget | undefined;

@@ -57,7 +57,7 @@ export class SpillSite {
     this.memory = this.#isAllowed ? context.memory.elastic() : context.memory.nested();
   }
 
-  /** Whether the rows in memory should be written to disk now. */
+  /** Whether the operator should write its rows in memory to disk now. */
   get isDue(): boolean {
     return this.#isAllowed && this.memory.isCrowded;
   }

@@ -188,7 +188,7 @@ export class Transaction implements StagedRows {
   readonly #keys = new Map<string, StagedKeys>();
   #uploads: HeldUploads[] = [];
   #bytes = 0;
-  /** The rows that the transaction has locked, keyed by seq. */
+  /** The rows that the transaction has locked, keyed by the seq of the version that was read. */
   readonly #locked = new Map<number, LockedRow>();
   /** The number of bytes added for each owner; undefined if there is no storage limit. */
   #growths: Map<number, StorageGrowth> | undefined;

@@ -35,7 +35,7 @@ interface RowMembers {
 /** The maximum number of cached results for operands that contain NULL. */
 const KNOWN_MAX = 10_000;
 
-/** A batch of one row without columns, over which the list is evaluated. */
+/** A batch of one row without columns, over which the listed rows are evaluated. */
 const SINGLE_ROW = { rowCount: 1, columns: [] };
 
 export function compileRowIn(

@@ -18,7 +18,7 @@ import type { JoinOptions } from "./hash_join.ts";
 
 type JoinSide = "left" | "right";
 
-/** A side of a hash join. */
+/** A side of a hash join whose rows are partitioned by key. */
 interface PartitionedSide {
   readonly rows: Operator;
   readonly keys: readonly Evaluator[];

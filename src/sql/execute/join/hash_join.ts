@@ -66,12 +66,14 @@ export interface JoinOptions extends SpillOptions {
   readonly isRightFixed?: boolean;
 }
 
-/** A left batch that is being joined with its partners, and the progress of the join. */
+/**
+ * A left batch that is being joined with its matching right rows, and the progress of the join.
+ */
 interface Pairing {
   readonly batch: Batch;
   /** The id of each left row's key. If the join has no keys, all ids are 0. */
   readonly keyIds: Int32Array;
-  /** Contains 1 for each left row that has a partner. */
+  /** Contains 1 for each left row that has a matching right row. */
   readonly hasPartner: Uint8Array;
   leftRow: number;
   /** The number of candidates that have already been examined for `leftRow`. */
@@ -86,7 +88,7 @@ export class HashJoin implements Operator {
   #table: JoinTable;
   #isBuilt = false;
   #fault: DatabaseError | undefined;
-  /** Set for a full join: contains 1 for each build row that has a partner. */
+  /** Set for a full join: contains 1 for each build row that has a matching left row. */
   #isPaired = new Uint8Array(0);
   /**
    * The position in the search for unmatched build rows, which begins once the left side has

@@ -28,7 +28,7 @@ export interface LateralOptions {
   readonly right: OperatorFactory;
   readonly rightTypes: readonly DataType[];
   readonly outerReferences: readonly { readonly id: number; readonly evaluate: Evaluator }[];
-  /** The condition on pairs, over the left columns followed by the right columns. */
+  /** The join condition on pairs of rows, over the left columns followed by the right columns. */
   readonly condition: Evaluator | undefined;
 }
 

@@ -73,7 +73,7 @@ export class LeftBuildSemiJoin implements Operator {
 
   constructor(options: JoinOptions) {
     this.#options = options;
-    // Rows without keys cannot be partitioned.
+    // The rows of a join without keys cannot be partitioned.
     this.#site = new SpillSite(options, { isPossible: options.keyTypes.length > 0 });
     this.#buildRows = new BuildColumns(options.leftTypes, this.#site.memory);
     this.#table = new JoinTable(options.keyTypes, this.#site.memory);

@@ -78,7 +78,7 @@ function positionsOf(vector: Vector, limits: Limits): DensePositions | undefined
   return { at, span: max - min + 1 };
 }
 
-/** Adds a position for NULL after all other positions. */
+/** Adds a position for NULL after the positions of all other keys. */
 function withNulls(positions: DensePositions, nulls: Uint8Array | undefined): DensePositions {
   if (nulls === undefined) return positions;
   const { span } = positions;
@@ -142,7 +142,7 @@ function distancesOfFloat64(values: Float64Array, min: number, into: Uint16Array
   for (let row = 0; row < into.length; row += 1) into[row] = (values[row] ?? 0) - min;
 }
 
-/** Returns the number of rows at each position. */
+/** Returns the number of rows whose key is at each position. */
 export function countPositions({ at, span }: DensePositions): Uint32Array {
   const counts = new Uint32Array(span);
   if (at instanceof Uint8Array) countBytes(at, counts);
@@ -164,7 +164,10 @@ function countShorts(at: Uint16Array, counts: Uint32Array): void {
   }
 }
 
-/** Returns the first row at each position that occurs, in ascending order of position. */
+/**
+ * Returns, for each position that occurs, the first row whose key is at that position, in
+ * ascending order of position.
+ */
 export function firstRowsOf({ at, span }: DensePositions, counts: Uint32Array): Uint32Array {
   let count = 0;
   for (let position = 0; position < span; position += 1) if (counts[position] !== 0) count += 1;

@@ -9,7 +9,7 @@
  */
 import { rangeOf } from "./dense_positions.ts";
 
-/** The maximum number of slots in the table. With this many, it takes up 16 MiB. */
+/** The maximum number of slots in the table. With this many slots, the table takes up 16 MiB. */
 const PLACES_MAX: number = 2 ** 22;
 
 /**
