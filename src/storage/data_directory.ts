@@ -1,6 +1,6 @@
 /**
- * Opens the data directory, locks it against other processes, and removes what a crash has left
- * behind.
+ * Opens the data directory, locks it against other processes, and removes files left behind by a
+ * crash.
  *
  * `format.json` records the version of the layout. The server reads it and the formats of the
  * files before it writes anything, even the lock file, so an older program leaves a newer
@@ -23,7 +23,10 @@ import {
 } from "./directory/lost_and_found.ts";
 import { refuseNewerFiles } from "./newer_files.ts";
 
-/** The format number. It is raised whenever older programs cannot read newer directories. */
+/**
+ * The format number of the data directory. It is raised whenever older programs cannot read newer
+ * directories.
+ */
 const DIRECTORY_FORMAT = 1;
 
 /**
@@ -53,7 +56,8 @@ export function holdsRows({ segments, wal }: DataPaths, disk: Disk): boolean {
 
 /**
  * Opens and locks a data directory, creating it if necessary.
- * @throws {DatabaseError} STORAGE_UNAVAILABLE if it is foreign, has a newer format, or is in use.
+ * @throws {DatabaseError} STORAGE_UNAVAILABLE if the directory is foreign, has a newer format, or
+ *   is in use.
  */
 export function openDataDirectory(disk: Disk, root: string): DataDirectory {
   const paths = dataPathsOf(root);
@@ -92,8 +96,8 @@ function holderOf(disk: Disk, { lock }: DataPaths): string | undefined {
   try {
     const release = disk.lockShared(lock);
     if (release !== undefined) {
-      // The process that holds the lock may only be reading. The process id in the file is then
-      // that of an earlier server.
+      // The process that holds the lock may only be reading the directory. In that case, an
+      // earlier server wrote the process id in the file.
       release();
       return undefined;
     }

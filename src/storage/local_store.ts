@@ -433,8 +433,8 @@ export class LocalStore implements Store, HistoryStore {
   }
 
   /**
-   * Called when the disk has refused a write to a file outside the store. Returns whether the call
-   * freed reserved space.
+   * Called when the disk has refused a write to a file that does not belong to the store. Returns
+   * whether the call freed reserved space.
    */
   noteFullDisk(): boolean {
     return this.#space.noteFull();
@@ -523,8 +523,8 @@ export class LocalStore implements Store, HistoryStore {
     if (segment === undefined) return;
     segment.noteIfDamaged(damage);
     if (damage.path !== this.#files.deletionVectorPath(segment.entry)) return;
-    // A deletion vector in memory is intact even if its file is damaged. If it is not in memory,
-    // reading it here finds the damage.
+    // A deletion vector in memory is intact even if its file is damaged. If the vector is not in
+    // memory, reading its file here finds the damage.
     if (unlessDamaged(() => segment.deletions)) segment.noteVectorDamaged();
   }
 
@@ -600,7 +600,7 @@ export class LocalStore implements Store, HistoryStore {
     this.#committer.catalogSeq = Math.max(this.#committer.catalogSeq, this.#manifest.highestSeq());
   }
 
-  /** Raises the lower bounds of a read to hide expired rows. */
+  /** Raises the lower bounds of a read, which hides expired rows. */
   #unexpired<Options extends { readonly after?: Seq; readonly prevsAfter?: Seq }>(
     table: StoredTable,
     options: Options,

@@ -36,11 +36,11 @@ export interface LocalStoreOptions {
   readonly walMaxBytes: number;
   /** The maximum size of one encoded row in bytes. */
   readonly rowBytesMax: number;
-  /** The minimum free space in bytes. Below it, the store accepts only deletes and drops. */
+  /** The minimum free space in bytes, below which the store accepts only deletes and drops. */
   readonly minFreeBytes: number;
   /**
-   * The disk space, in bytes, that is reserved and then freed when the disk is full; 0 reserves
-   * none.
+   * The number of bytes of disk space that are reserved and then freed when the disk is full; 0
+   * reserves none.
    */
   readonly ballastBytes: number;
   /** The maximum total size in bytes of replaced versions in segments; 0 for no limit. */
@@ -106,7 +106,7 @@ export interface LocalStoreParts {
 }
 
 /**
- * The parts of a store, including those that it opened because the caller did not provide them.
+ * The parts of a store, including parts that it opened because the caller did not provide them.
  */
 export interface StoreWithPlaces extends LocalStoreParts {
   readonly directory: DataDirectory;
@@ -127,7 +127,7 @@ export function noStorages({ disk, dataPath, log, random }: LocalStoreParts): St
 /**
  * Checks that a log file can hold the largest row.
  *
- * @throws {DatabaseError} INVALID_OPTION if it cannot.
+ * @throws {DatabaseError} INVALID_OPTION if the file is too small.
  */
 export function requireFileFitsRow({ walSegmentBytes, rowBytesMax }: LocalStoreOptions): void {
   if (walSegmentBytes >= WAL_FILE_BYTES_MIN && walSegmentBytes >= 2 * rowBytesMax) return;

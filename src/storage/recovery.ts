@@ -190,12 +190,12 @@ class Replay {
   }
 
   add({ frames, lastSeq }: LoggedCommit): void {
-    // A part of a commit is useless without the parts before it, so the first part's file is
-    // recorded.
+    // A part of a commit is useless without the parts before it, so the log file of the first part
+    // is recorded.
     const commit = { commitSeq: lastSeq, firstLogFile: frames[0]?.fileNumber };
     for (const frame of frames) {
       // Much of a bulk load may still be in the log although it is already in segments. All rows
-      // of such a frame are skipped at once.
+      // of a frame with such a load are skipped at once.
       const only = onlyTableOf(frame);
       if (only !== undefined && this.#flushedSeqOf(only) >= frame.lastSeq) continue;
       this.#writes.read(frame, (head) => {

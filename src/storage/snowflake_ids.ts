@@ -32,7 +32,7 @@ export interface SnowflakeIdsOptions {
   readonly file: HighWaterFile;
   /** The highest id that may have been issued. New ids are above it. */
   readonly last: Seq;
-  /** Returns how far seqs are ahead of the clock. */
+  /** Provides how far seqs are ahead of the clock. */
   readonly times: Pick<SeqTimes, "aheadMs">;
 }
 
@@ -52,7 +52,7 @@ export class SnowflakeIds {
     this.#generator = new SeqGenerator({ clock, nodeId, nodeBits, last });
   }
 
-  /** The highest reserved id. No process has issued a higher one so far. */
+  /** The highest reserved id. No process has issued a higher id so far. */
   get reservedUpTo(): number {
     return Math.max(this.#reservedUpTo, this.#last);
   }

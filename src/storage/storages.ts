@@ -65,11 +65,11 @@ interface OpenStorage {
   readonly fault: string | undefined;
 }
 
-/** The length of a random key in bytes, enough for no two storages to ever have the same key. */
+/** The length of a random key in bytes. Keys of this length never collide in practice. */
 const KEY_BYTES = 16;
 
 export class Storages {
-  /** Called when a storage is found to be missing while the server is running. */
+  /** Called when a storage is found missing while the server is running. */
   onFault: () => void = () => {};
   /** Resolves once all files whose removal the store has begun so far are gone. */
   filesGone: () => Promise<void> = () => Promise.resolve();
@@ -87,8 +87,8 @@ export class Storages {
   }
 
   /**
-   * Starts using the storages listed in the catalog. A fault in one of them is reported, but does
-   * not prevent startup.
+   * Starts using the storages listed in the catalog. A faulty storage is reported, but does not
+   * prevent startup.
    */
   open(all: readonly ListedStorage[]): void {
     const { log } = this.#options;
@@ -294,7 +294,10 @@ export class Storages {
     }
   }
 
-  /** Removes the mark first, and then all other files. @throws {DiskError} */
+  /**
+   * Removes the mark of a dropped storage first, and then all of its other files. @throws
+   * {DiskError}
+   */
   #clear(storageRoot: string): void {
     const { disk } = this.#options;
     const { mark: path, root, tmp } = storagePathsOf(storageRoot);
@@ -383,7 +386,7 @@ export class Storages {
     }
   }
 
-  /** Sweeps one storage. @throws {DiskError} */
+  /** Moves unlisted files of one storage to its lost+found/. @throws {DiskError} */
   #sweep(storageRoot: string, listed: ReadonlySet<string>): void {
     const { disk, log } = this.#options;
     const { lostAndFound, root, segments } = storagePathsOf(storageRoot);

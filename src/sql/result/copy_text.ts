@@ -32,7 +32,7 @@ type WriteCell = (value: Value) => string;
 
 const ENCODER = new TextEncoder();
 
-/** The settings of the ndjson format, which has no options. */
+/** The settings of the ndjson format, which a statement cannot change. */
 const NDJSON: CopySettings = {
   format: "ndjson",
   delimiter: "",

@@ -71,7 +71,7 @@ export class CellRows {
   }
 }
 
-/** Returns the fields of a select list. */
+/** Returns the response fields of a select list. */
 export function fieldsOf(outputs: readonly BoundOutput[]): SchemaField[] {
   return outputs.map(({ expression, name }, index) => {
     const flags = flagsOf(expression);
@@ -97,7 +97,7 @@ export interface PlainColumn {
   readonly type: DataType;
 }
 
-/** Builds a result from existing rows. */
+/** Builds the result of a statement from rows that already exist. */
 export function rowsResult(
   columns: readonly PlainColumn[],
   rows: readonly Row[],
@@ -121,7 +121,7 @@ export function rowsResult(
   };
 }
 
-/** Builds a result without rows. */
+/** Builds the result of a statement that returns no rows. */
 export function messageResult(message: string, asUser: string): StatementResult {
   return { rowCount: 0, message, asUser };
 }

@@ -8,7 +8,7 @@ import { DATE, isoTextOf, TIME, textFromValue, wholeFromBigint } from "../../typ
 import type { ResultFormat } from "../ports/engine.ts";
 import { isInfinityCell, textOfArrayCell } from "./array_cell.ts";
 
-/** Rows written in a format, encoded as UTF-8. */
+/** The text of some rows in a response format, encoded as UTF-8. */
 export interface RowText {
   readonly text: Uint8Array<ArrayBuffer>;
   readonly rowCount: number;

@@ -76,7 +76,8 @@ const MAY = {
   read: mayRead,
   "read-history": mayReadHistory,
   write: mayWrite,
-  // Needs no check: a policy is in force only while its owner may read the tables that it reads.
+  // A policy's reads need no check: a policy is in force only while its owner may read the tables
+  // that it reads.
   "policy-read": () => true,
 };
 
@@ -118,7 +119,7 @@ export function viewOwnersOf(requirements: readonly Requirement[]): readonly str
 
 /**
  * Returns the user who must have the right: the caller, or a view's owner. Returns undefined if
- * that owner has been dropped.
+ * the view's owner has been dropped.
  */
 function holderOf(
   requirement: Requirement,
@@ -142,8 +143,8 @@ export function meetsAll(
 }
 
 /**
- * Whether the caller has every right that a statement needs from the caller itself, as opposed to
- * the owners of its views.
+ * Whether the caller has every right that a statement needs from the caller. Rights needed from
+ * the owners of views are not considered.
  */
 export function meetsOwn(
   requirements: readonly Requirement[],
@@ -155,7 +156,10 @@ export function meetsOwn(
   );
 }
 
-/** Whether the owners of the views in a statement have every right that it needs from them. */
+/**
+ * Whether the owners of the views in a statement have every right that the statement needs from
+ * them.
+ */
 export function ownersMeet(requirements: readonly Requirement[], catalog: Catalog): boolean {
   return requirements.every((each) => {
     const owner = ownerOf(each);
@@ -164,7 +168,9 @@ export function ownersMeet(requirements: readonly Requirement[], catalog: Catalo
   });
 }
 
-/** Whether the policies give the caller the same rows as the caller for whom a plan was made. */
+/**
+ * Whether the row policies give the caller the same rows as the caller for whom a plan was made.
+ */
 export function hasSameRows(
   requirements: readonly Requirement[],
   principal: Principal,
@@ -196,8 +202,8 @@ function isUnderPolicies(
 }
 
 /**
- * Whether the caller can see every table and view of a statement. Those read with the rights of a
- * view's owner are not considered.
+ * Whether the caller can see every table and view of a statement. Tables and views read with the
+ * rights of a view's owner are not considered.
  */
 export function seesTables(
   requirements: readonly Requirement[],
@@ -232,7 +238,7 @@ function refuse(requirement: Requirement, principal: Principal, catalog: Catalog
   if ("table" in requirement) {
     const { action, table } = requirement;
     const namespace = catalog.namespace(table.namespace);
-    // The caller's rights have changed since the name was resolved.
+    // The caller lost the right to read the table after the name was resolved.
     if (!mayRead(principal, table, namespace)) {
       if ("routine" in requirement) throw routineDenied(requirement.routine);
       throw notFound(`${table.namespace}.${table.name}`);

@@ -12,7 +12,7 @@ import { type RowRights, rightsBy } from "../bind/row_rights.ts";
 /** The part of the catalog that determines which policies apply. */
 export type PolicyCatalog = Pick<Catalog, "accounts" | "namespace" | "tableById">;
 
-/** Returns the caller's rights to rows in the form that the binder needs. */
+/** Returns the rights of a caller to rows of tables, in the form that the binder needs. */
 export function rowRightsOf(catalog: PolicyCatalog, principal: Principal): RowRights {
   return rightsBy({
     policiesFor: (table, owner) => {

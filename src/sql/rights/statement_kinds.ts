@@ -164,8 +164,8 @@ interface StatementKind<HomeHere extends Home> {
   readonly right: StatementClass | "object";
   readonly home: HomeHere;
   /**
-   * The kind of work. It decides whether the statement may run in a transaction, and how the slow
-   * request log treats it.
+   * The kind of work that the statement does. It decides whether the statement may run in a
+   * transaction, and how the slow request log treats it.
    */
   readonly work: "show" | "job" | "other";
 }
@@ -374,7 +374,6 @@ export function isJobNode(node: Statement): boolean {
   return KINDS[node.type].work === "job";
 }
 
-/** Whether a statement that neither reads nor writes rows may be part of a transaction. */
 /** Whether a definition can take effect when a transaction commits. */
 export function isTransactional(node: DefiningStatement): boolean {
   if (node.type === "do") return isTransactional(node.statement);
@@ -389,8 +388,8 @@ const OUTSIDE_TRANSACTIONS: ReadonlySet<DefiningStatement["type"]> = new Set<
   // ALTER TYPE changes the name or labels of a type for every column that has the type, in all
   // tables.
   "alter type",
-  // These objects have state outside the catalog: a storage is a directory, and topics and
-  // webhooks keep positions and deliveries.
+  // Storages, topics and webhooks have state outside the catalog: a storage is a directory, and
+  // topics and webhooks keep positions and deliveries.
   "create storage",
   "alter storage",
   "drop storage",

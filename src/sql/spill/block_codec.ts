@@ -49,7 +49,7 @@ const TAG_INTERVAL = 8;
 const TAG_ARRAY = 9;
 const TAG_ROW = 10;
 
-/** Appends a batch. The writer's position must be a multiple of 8. */
+/** Encodes a batch. The writer's position must be a multiple of 8. */
 export function writeBlock(into: ByteWriter, { columns, rowCount }: Batch): void {
   const start = into.length;
   for (const column of columns) {
@@ -58,7 +58,7 @@ export function writeBlock(into: ByteWriter, { columns, rowCount }: Batch): void
   }
 }
 
-/** Appends a batch together with its row count: u32 rows │ u32 0 │ block. */
+/** Encodes a batch together with its row count: u32 rows │ u32 0 │ block. */
 export function writeCountedBlock(into: ByteWriter, batch: Batch): void {
   into.u32(batch.rowCount);
   into.u32(0);
@@ -114,7 +114,7 @@ function readColumns(reader: ByteReader, columnCount: number, rowCount: number):
 
 interface BlockPlace {
   readonly rowCount: number;
-  /** The offset in the writer at which the block begins. */
+  /** The offset, within the writer's bytes, at which the encoded block begins. */
   readonly start: number;
 }
 

@@ -47,7 +47,7 @@ export class Partitions {
 
   /**
    * Creates empty partitions.
-   * @param level How many times the rows have already been partitioned.
+   * @param level The number of times that the rows have already been partitioned.
    */
   constructor(
     file: SpillFile,
@@ -129,8 +129,8 @@ export class Partitions {
 }
 
 /**
- * Reads the rows of a partition in the order in which they were added. It owns no resources, so it
- * need not be closed.
+ * Reads the rows of a partition in the order in which they were added. The reader owns no
+ * resources, so it need not be closed.
  */
 class PartitionReader {
   readonly #file: SpillFile;

@@ -104,7 +104,7 @@ export class SortedRuns {
     }
   }
 
-  /** Returns all rows in order. {@linkcode reduce} must have been called first. */
+  /** Returns all rows of all runs in order. {@linkcode reduce} must have been called first. */
   merged(): RunMerge {
     assert(
       this.#runs.length <= this.#options.fanIn,
@@ -128,8 +128,8 @@ export class SortedRuns {
 }
 
 /**
- * A block that is being merged. Its sort keys are extracted as values, because each is compared
- * several times.
+ * A block that is being merged. Its sort keys are extracted as values, because each key is
+ * compared several times.
  */
 interface LoadedBlock {
   readonly rowCount: number;

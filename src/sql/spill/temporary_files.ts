@@ -31,8 +31,8 @@ import {
 const MIB = 1024 * 1024;
 
 /**
- * How many bytes are collected before a write, because a system call per block would cost more
- * than writing the bytes.
+ * The number of bytes collected before a write. A system call per block would cost more than
+ * writing the bytes.
  */
 const WRITE_BYTES = 256 * 1024;
 
@@ -40,7 +40,8 @@ const WRITE_BYTES = 256 * 1024;
 const LOOK_BYTES: number = 16 * MIB;
 
 /**
- * The free space left for the log, in addition to the reserve below which the server is read-only.
+ * The free disk space reserved for the log, in addition to the free space below which the server
+ * is read-only.
  */
 const SPARE_BYTES: number = 64 * MIB;
 
@@ -49,7 +50,7 @@ interface SpillSpaceOptions {
   readonly log: Log;
   /** The directory for temporary files. It must exist, and is emptied on each startup. */
   readonly directory: string;
-  /** The prefix of file names, unique among the spaces that share a directory. */
+  /** The prefix of file names, unique among the engines that share a directory. */
   readonly prefix?: string;
   /** The maximum total size of a statement's files in bytes; 0 keeps all rows in memory. */
   readonly bytesMax: number;
@@ -71,7 +72,7 @@ export class SpillSpace {
     return `${directory}/${prefix}.${this.#fileCount}`;
   }
 
-  /** Removes the files that a terminated thread left in its space. */
+  /** Removes the files that a terminated thread left behind. */
   clear(): void {
     const { directory, disk, log, prefix = "spill" } = this.options;
     try {
@@ -80,16 +81,16 @@ export class SpillSpace {
       }
     } catch (error) {
       if (!(error instanceof DiskError)) throw error;
-      // The failure does no harm: the next startup empties the directory.
+      // Ignoring the error is safe: the next startup empties the directory.
       log.warn("temporary files could not be removed", { directory, code: error.code });
     }
   }
 }
 
 export interface FileOptions {
-  /** The number of columns in each batch. */
+  /** The number of columns in each batch of the file. */
   readonly columnCount: number;
-  /** Receives the bytes of each block. */
+  /** Called with the number of bytes of each block. */
   readonly onBytes?: ((bytes: number) => void) | undefined;
 }
 
@@ -112,7 +113,7 @@ export class TemporaryFiles {
     return this.#space.options.bytesMax > 0;
   }
 
-  /** The number of bytes on disk or about to be written. */
+  /** The number of bytes that the statement has on disk or is about to write. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -127,7 +128,7 @@ export class TemporaryFiles {
     return spilled;
   }
 
-  /** Removes the remaining files. */
+  /** Removes the statement's remaining files. */
   close(): void {
     for (const file of this.#open) file.close();
   }
@@ -163,8 +164,8 @@ export class TemporaryFiles {
       disk.remove(path);
     } catch (error) {
       if (!(error instanceof DiskError)) throw error;
-      // The statement already has all the data it needs, and the next startup empties the
-      // directory.
+      // Ignoring the error is safe: the statement already has all the data it needs, and the next
+      // startup empties the directory.
       log.warn("a temporary file could not be removed", { path, code: error.code });
     }
   }
@@ -182,14 +183,14 @@ export interface BlockRef extends Extent {
   readonly rowCount: number;
 }
 
-/** Blocks of rows, written one after another and read in any order. */
+/** A temporary file with blocks of rows, written one after another and read in any order. */
 export class SpillFile {
   readonly #file: DiskFile;
   readonly #owner: TemporaryFiles;
   readonly #options: FileOptions;
   /** The bytes not yet written to the disk. */
   readonly #pending = new ByteWriter();
-  /** The number of bytes on disk, which is also the offset of the pending bytes. */
+  /** The number of bytes on disk, which is also the file offset of the bytes not yet written. */
   #flushedBytes = 0;
   #isClosed = false;
 
@@ -212,8 +213,8 @@ export class SpillFile {
   }
 
   /**
-   * Appends a batch to the bytes for a later {@linkcode appendEncoded}. The bytes keep no
-   * reference to the batch.
+   * Encodes a batch at the end of `into`, for a later {@linkcode appendEncoded}. The encoded bytes
+   * keep no reference to the batch.
    */
   encode(into: ByteWriter, batch: Batch): void {
     this.#check(batch);
@@ -231,14 +232,17 @@ export class SpillFile {
 
   /**
    * Reads a block and verifies its checksum.
-   * @throws {DatabaseError} STORAGE_UNAVAILABLE if the bytes differ from those written.
+   * @throws {DatabaseError} STORAGE_UNAVAILABLE if the bytes differ from the bytes written.
    */
   read(block: BlockRef): Batch {
     const { rowCount } = block;
     return this.#decoded(block, (bytes, form) => readBlock(bytes, { ...form, rowCount }));
   }
 
-  /** Reads the batches of an extent. @throws {DatabaseError} The errors of {@linkcode read}. */
+  /**
+   * Reads the batches that were written together in one extent. @throws {DatabaseError} The errors
+   * of {@linkcode read}.
+   */
   readExtent(extent: Extent): readonly Batch[] {
     return this.#decoded(extent, readCountedBlocks);
   }

@@ -15,7 +15,7 @@ export const SHOW_EXPORT_COLUMNS: readonly PlainColumn[] = [
   { name: "download_url", type: TEXT },
 ];
 
-/** How long a URL gives access without a token, in seconds. */
+/** The time for which a URL gives access without a token, in seconds. */
 const SECONDS = 3600;
 
 export function exportRows(

@@ -46,7 +46,8 @@ const SYSTEM_OWNER = "system";
 /**
  * Returns the views with their names, "namespace.name".
  *
- * @param systemViews All system views. These views are among them by the time a query reads them.
+ * @param systemViews All system views, including the returned views by the time a query reads
+ *   them.
  */
 export function informationSchema(
   catalog: Catalog,
@@ -260,8 +261,8 @@ function* columnRows(relations: readonly Relation[]): Generator<readonly Row[]> 
 }
 
 /**
- * Returns the view that lists views. Their definitions and owners are shown only to users who may
- * define views.
+ * Returns the view information_schema.views. The definitions and owners of views are shown only to
+ * users who may define views.
  */
 function viewsOfSchema(deps: SchemaViewDeps): SystemView {
   const { catalog } = deps;
@@ -479,8 +480,8 @@ function referentialConstraints({ catalog }: SchemaViewDeps): SystemView {
 }
 
 /**
- * Lists the columns that constraints refer to. For a primary key or UNIQUE constraint, these are
- * its own columns.
+ * Creates the view of the columns to which constraints refer. A primary key or UNIQUE constraint
+ * refers to its own columns.
  */
 function constraintColumnUsage({ catalog }: SchemaViewDeps): SystemView {
   return view(

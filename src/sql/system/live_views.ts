@@ -1,6 +1,6 @@
 /**
  * The views of connections and subscriptions: `system.live`, `system.connections`, and views with
- * the same columns that show users only their own.
+ * the same columns that show users only their own connections and subscriptions.
  */
 import { BIGINT, DATETIME, DOUBLE, INT, JSON_TEXT, type Row, TEXT } from "../../types/mod.ts";
 import type { SystemView } from "../bind/bound.ts";

@@ -33,7 +33,7 @@ export type ManifestDeps = Pick<SqlEnvironment, "catalog" | "store">;
 /** Returns one row for each visible table, ordered by namespace and name. */
 export function manifestRows({ catalog, store }: ManifestDeps, principal: Principal): Row[] {
   const filesOf = segmentsByTable(store);
-  // A table's figures would reveal the existence of rows that policies hide.
+  // The figures of such a table would reveal the existence of rows that policies hide.
   const tables = visibleTables(catalog, principal).filter(
     (table) => !isRuledFor(principal, table, catalog),
   );

@@ -1,6 +1,6 @@
 /**
- * The views about sequences. One lists the sequences that the caller may use, as in PostgreSQL.
- * The other lists all sequences and their positions.
+ * The views about sequences. The first lists the sequences that the caller may use, as in
+ * PostgreSQL. The second lists all sequences and their positions.
  */
 import { mayRun, type Principal } from "../../auth/mod.ts";
 import type { Catalog, SequenceEntry } from "../../catalog/mod.ts";

@@ -126,7 +126,7 @@ function auditView(audit: AuditLog): SystemView {
   );
 }
 
-/** Shows the newest log lines, without those at debug level. */
+/** Shows the newest log lines, except lines at debug level. */
 function logsView(logLines: SqlEnvironment["logLines"]): SystemView {
   return view(
     [

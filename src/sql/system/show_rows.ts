@@ -210,7 +210,7 @@ export interface SystemTable {
   readonly madeAt: number;
 }
 
-/** Table ids are assigned from 1 upwards and never reach this range. */
+/** The lowest id of a system view. Table ids are assigned from 1 upwards and never reach it. */
 const SYSTEM_ID_BASE = 2 ** 40;
 
 /** Returns the system views with the given names as entries of a list of tables. */
@@ -252,7 +252,7 @@ export function describeViewRows(shown: { readonly columns: readonly PlainColumn
   ]);
 }
 
-/** Returns a row for each declared column, then for each system column. */
+/** Returns a row for each declared column of a table, then for each system column. */
 export function describeRows(table: TableEntry): Row[] {
   const declared = shownColumnsOf(table).map((column, i) => describeColumn(column, i + 1, table));
   const system: Row[] = [

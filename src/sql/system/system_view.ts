@@ -22,10 +22,10 @@ export function portionedView(
   return { columns: columns.map(([name, type]) => ({ name, type })), rows, isOpen };
 }
 
-/** Only users with role dba or higher may read the view. */
+/** Restricts a view to users with role dba or higher. */
 export const ADMIN_ONLY: { readonly isOpen: boolean } = { isOpen: false };
 
-/** Users with any role may read the view, which shows only the caller's rows. */
+/** Allows users with any role to read a view, which shows only the caller's rows. */
 export const OPEN: { readonly isOpen: boolean } = { isOpen: true };
 
 /** Converts milliseconds since 1970 to a TIMESTAMP cell, which counts microseconds. */

@@ -311,7 +311,7 @@ function* storageCells(
       yield [];
     }
   } finally {
-    // Release the counter even if the statement stops reading the view early.
+    // Releases the counter even if the statement stops reading the view early.
     steps.return(0);
   }
 }

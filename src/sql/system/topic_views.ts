@@ -132,7 +132,7 @@ function routeOf(
   };
 }
 
-/** Returns the sources of a topic, including dropped ones, in order of creation. */
+/** Returns the sources of a topic, including dropped sources, in order of creation. */
 export function sourceRows({ sources }: TopicEntry, catalog: TopicViewDeps["catalog"]): Row[] {
   return sources.map(({ fromSeq, operation, payload, tableId, toSeq, where }) => {
     const table = catalog.tableById(tableId);

@@ -151,13 +151,13 @@ export class Administration {
       case "restore":
       case "export user data":
       case "kill":
-        // These statements name no object in the catalog, or an object that is known only once
-        // they run.
+        // Such a statement names no object in the catalog, or an object that is known only once
+        // the statement runs.
         return;
     }
   }
 
-  /** Runs a statement. @throws {DatabaseError} */
+  /** Runs an administrative statement. @throws {DatabaseError} */
   async run(node: AdministeringStatement, call: AdministrationCall): Promise<StatementResult> {
     this.authorize(node, call.principal);
     if (isShow(node)) return this.#show(node, call);

@@ -26,7 +26,10 @@ export interface EndedStatement {
   readonly error: DatabaseError | undefined;
 }
 
-/** Records the outcome of a statement. Statements that are only checked are not recorded. */
+/**
+ * Records the outcome of a statement in the audit log. Statements that are only checked are not
+ * recorded.
+ */
 export async function noteStatement(
   audit: AuditLog,
   node: Statement,
@@ -35,8 +38,9 @@ export async function noteStatement(
   const event = ended.request.check === true ? undefined : auditEventOf(node, ended);
   if (event === undefined) return;
   const noted = audit.note(event);
-  // An application that acts on behalf of other users runs EXECUTE AS in each request. Waiting for
-  // the event would double the duration of that request.
+  // The statement does not wait for its audit event to be written. An application that acts on
+  // behalf of other users runs EXECUTE AS in each request, and waiting would double the duration
+  // of that request.
   if (node.type !== "execute as") await noted;
 }
 

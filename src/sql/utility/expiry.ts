@@ -25,7 +25,8 @@ export type ExpiryDeps = Pick<SqlEnvironment, "catalog" | "clock" | "store">;
 const ROWS_PER_COMMIT = 500;
 
 /**
- * How long a table is skipped after a failure, since the cause, such as damage, tends to persist.
+ * The time for which a table is skipped after a failure, since the cause, such as damage, tends to
+ * persist.
  */
 const FAILED_MS = 60_000;
 
@@ -45,7 +46,7 @@ export class ExpirySweep {
   /** For each table that has failed, the time of the next attempt. */
   readonly #pausedUntilMs = new Map<number, number>();
   #isUnderWay = false;
-  /** Whether another sweep was requested while one was running. */
+  /** Whether another sweep of expired rows was requested while one was running. */
   #isDue = false;
   #isEnded = false;
 

@@ -33,7 +33,7 @@ import type { NameDeps } from "../prepare/binding_deps.ts";
 import { type PlainColumn } from "../result/result.ts";
 import { type AskedErasure, type ErasureDeps, eraseName } from "./erasure.ts";
 
-/** After this time, a statement returns even if its jobs are still running. */
+/** The time after which a statement returns even if its jobs are still running. */
 const ANSWER_MS_MAX = 5000;
 
 export const JOB_COLUMNS: readonly PlainColumn[] = [
@@ -126,8 +126,8 @@ export async function maintainTables(
   void runInTick(begun, (tableId, job) => run(store, tableId, job));
   await settled(clock, begun);
   const [first] = begun;
-  // A statement that names a single table throws its error, which the user might overlook in a
-  // row. If several tables are maintained, each reports its error in its own row.
+  // If a statement names a single table, its error is thrown, since the user might overlook it in
+  // a row. If several tables are maintained, each error is reported in a row of its own.
   if (node.table !== undefined && first?.job.error !== undefined) throw first.job.error;
   return rows.map((row) => ("job" in row ? jobRow(row.job, row.table) : row));
 }
@@ -245,7 +245,7 @@ async function runInTick(
     }
     await runJob<JobEnd>(job, async () => {
       const end = await run(table.tableId, job);
-      // Data that the job published before it was cancelled is kept.
+      // A cancelled job keeps the data that it published before it was cancelled.
       const isStopped = job.isCancelled && (job.kind === "compact" || end.status === "skipped");
       return isStopped ? { status: "cancelled" } : end;
     });

@@ -1,13 +1,12 @@
 /**
- * Contains the code shared by flushes and merges: both run as jobs, and both may fail with a disk
- * error.
+ * The code shared by flushes and merges: both run as jobs, and both may fail with a disk error.
  */
 import { DatabaseError, DiskError } from "../../base/errors.ts";
 import { type Job, type JobEnd, type JobList, type NewJob, runJob } from "../contract/job_list.ts";
 
 export interface JobWork<T> {
   readonly work: (job: Job) => Promise<T>;
-  /** Whether the store is closing. If so, work ends early. */
+  /** Whether the store is closing. If so, background work ends early. */
   readonly isClosing: () => boolean;
 }
 

@@ -47,10 +47,10 @@ const PACED_BYTES_MAX: number = 64 * 1024 * 1024;
 const PACED_LOG_SHARE = 0.25;
 
 /**
- * If a table's rows make up less than this share of the full log files that they keep alive, the
- * table is flushed when the log begins another file. Without this rule, a single row, such as an
- * audit log entry, would keep all those files until the row reaches its table's age limit, and
- * every startup would read them: 50 ms of CPU time for 64 MiB (2026-11-29).
+ * The share of the full log files that a table keeps alive below which the table is flushed when
+ * the log begins another file. Without this rule, a single row, such as an audit log entry, would
+ * keep all these files until the row reaches its table's age limit, and every startup would read
+ * them: 50 ms of CPU time for 64 MiB (2026-11-29).
  */
 const KEPT_LOG_SHARE = 1 / 16;
 
@@ -69,14 +69,14 @@ const MEMTABLE_BYTES_MAX: number = 512 * 1024 * 1024;
 const LOOKED_AT_SHARE = 1 / 16;
 
 /**
- * At least this share of the memory bound must remain in memtables that are not being flushed. A
- * flush frees memory only when it is complete, and its table keeps growing in the meantime.
+ * The minimum share of the memory bound that must remain in memtables that are not being flushed.
+ * A flush frees memory only when it is complete, and its table keeps growing in the meantime.
  */
 const LEFT_SHARE = 1 / 2;
 
 /**
- * When the process is short of memory, tables are flushed until memtables take at most this share
- * of the memory bound.
+ * The maximum share of the memory bound that memtables keep when the process is short of memory.
+ * Tables are flushed until this is the case.
  */
 const EARLY_SHARE = 1 / 8;
 
@@ -110,16 +110,22 @@ export class Flusher {
   readonly #timers = new Map<StoredTable, Timer>();
   /** Tables whose last flush failed and whose next attempt is not yet due. */
   readonly #failed = new Set<StoredTable>();
-  /** Tables with enough rows for a flush that must wait for the minimum interval to pass. */
+  /**
+   * Tables that have enough rows for a flush but must wait for the minimum interval between
+   * flushes to pass.
+   */
   readonly #paced = new Set<StoredTable>();
   /** For each table, when its last flush began. */
   readonly #startedMs = new Map<StoredTable, number>();
-  /** For each memtable, its size when its growth last triggered a check of the total memory. */
+  /**
+   * For each memtable, its size at the time when its growth last triggered a check of the total
+   * memory.
+   */
   readonly #lookedAtBytes = new WeakMap<Memtable, number>();
-  /** The log file at which recovery would begin, according to the manifest. */
+  /** The number of the log file at which recovery would begin, according to the manifest. */
   #firstLogFile: number;
   #isClosing = false;
-  /** Counts the log copies in progress. Each of them needs all log files. */
+  /** Counts the running copies of the log. Each copy needs all log files. */
   readonly #logHolds = new Holds();
 
   constructor(options: FlusherOptions) {
@@ -140,7 +146,10 @@ export class Flusher {
     }
   }
 
-  /** Called after rows have been added to a table or its policy has changed. */
+  /**
+   * Starts or schedules a flush if one is due. Called after rows have been added to a table or its
+   * policy has changed.
+   */
   noteAppended(table: StoredTable): void {
     const { rowCount } = table.active;
     const { rowsMax, ageMsMax } = table.definition.flush;
@@ -151,8 +160,8 @@ export class Flusher {
   }
 
   /**
-   * Called when the log has begun another file. By then, some tables may use too much memory or
-   * keep too much of the log alive.
+   * Flushes tables after the log has begun another file. By then, some tables may use too much
+   * memory or keep too much of the log alive.
    */
   noteRolled(): void {
     this.#relieveMemory(this.#memtableBytesMax);
@@ -174,7 +183,7 @@ export class Flusher {
   async flush(table: StoredTable, job?: Job): Promise<FlushResult> {
     const running = this.#flushing.get(table);
     if (running !== undefined) {
-      // The job joins a flush that is already running, so it counts as started.
+      // The caller's job joins a flush that is already running, so the job counts as started.
       job?.start();
       const upTo = table.active.lastSeq;
       const result = await running;
@@ -241,8 +250,8 @@ export class Flusher {
   }
 
   /**
-   * Flushes tables early because the process is short of memory, unless memtables use little of
-   * it. Returns the number of tables flushed.
+   * Flushes tables early because the process is short of memory, unless memtables use little
+   * memory. Returns the number of tables flushed.
    */
   giveBackMemory(): number {
     return this.#relieveMemory(this.#memtableBytesMax * EARLY_SHARE);
@@ -277,8 +286,8 @@ export class Flusher {
     const { commitLog, log, walMaxBytes, tables } = this.#options;
     const oldest = this.#neededByTables();
     const bytes = bytesBetween(commitLog.files, { first: oldest, before: Infinity });
-    // Only the part of the log that tables keep alive counts, since a flush cannot release the
-    // rest.
+    // Only the part of the log that tables keep alive is measured, since a flush cannot release
+    // the rest.
     if (bytes <= walMaxBytes) return;
     for (const table of tables.values()) {
       if (table.firstLogFile !== oldest) continue;
@@ -435,8 +444,8 @@ export class Flusher {
   }
 
   /**
-   * Waits until a memtable is durable. The wait ends earlier if its newest rows are rolled back in
-   * the meantime.
+   * Waits until a memtable is durable. The wait ends earlier if the memtable's newest rows are
+   * rolled back in the meantime.
    */
   async #waitUntilDurable(lastSeq: () => Seq): Promise<void> {
     for (;;) {
@@ -527,7 +536,9 @@ function isAtMost(memtable: Memtable | undefined, seq: number): boolean {
   return (memtable.seqs[0] ?? 0) <= seq;
 }
 
-/** Returns the size in bytes of a table's memtables, including those being flushed. */
+/**
+ * Returns the size in bytes of a table's memtables, including memtables that are being flushed.
+ */
 function bytesOf(table: StoredTable): number {
   return table.memtables().reduce((total, memtable) => total + memtable.bytes, 0);
 }
@@ -536,7 +547,10 @@ function sum(left: FlushResult, right: FlushResult): FlushResult {
   return { versions: left.versions + right.versions };
 }
 
-/** Returns the total size of the log files from one number (inclusive) to another (exclusive). */
+/**
+ * Returns the total size of the log files with numbers from one (inclusive) to another
+ * (exclusive).
+ */
 function bytesBetween(
   files: CommitLog["files"],
   { before, first }: { first: number; before: number },

@@ -96,8 +96,8 @@ export function* writeSteps(
     isCancelled: () => boolean;
   },
 ): Generator<void, SegmentSummary | undefined> {
-  // The segment is written in small pieces, since log writes have to wait while the disk writes
-  // back a large one.
+  // Data is written through to the disk at once, since log writes have to wait while the disk
+  // writes back a large amount.
   const file: DiskFile = disk.open(pendingPath, { create: true, writesThrough: true });
   try {
     file.truncate(0);

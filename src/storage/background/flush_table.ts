@@ -27,7 +27,7 @@ import { OpenSegment } from "../table/open_segment.ts";
 import { type StoredTable, tableStateOf } from "../table/table.ts";
 import { PendingSegments, type SegmentTools } from "./pending_segments.ts";
 
-/** The result of a flush that was cancelled or had nothing to write. */
+/** The result of a flush that was cancelled or had no row to write. */
 export const NOTHING: FlushResult = { versions: 0 };
 
 /** The maximum number of replacements, missed by recovery, that are recorded in one step. */

@@ -55,7 +55,7 @@ export function historyToMerge(
 }
 
 /**
- * Returns all history segments that COMPACT merges. Segments that a merge would not change are
+ * Returns the history segments that COMPACT merges. Segments that a merge would not change are
  * omitted.
  */
 export function historyToCompact(

@@ -26,7 +26,7 @@ export function retentionFloorOf(table: StoredTable, ids: Ages): Seq {
 
 /**
  * Returns the newest seq up to which the table's own history limits allow versions to be
- * discarded. Holds on its history are ignored.
+ * discarded. Topics that need the table's history are ignored.
  */
 function ownFloorOf(table: StoredTable, ids: Ages): Seq {
   const byAge = retentionFloorSeqOf(ids, table.definition.historyMs);
@@ -66,8 +66,8 @@ export function* sizeFloorOf(
 }
 
 /**
- * Estimates how many versions in a table's segments are kept only because of holds on its history.
- * A step examines one segment.
+ * Estimates how many versions in a table's segments are kept only because topics need them. A step
+ * examines one segment.
  */
 export function* heldHistoryOf(table: StoredTable, ids: Ages): Generator<void, HeldHistory> {
   const ownSeq = ownFloorOf(table, ids);
@@ -117,7 +117,7 @@ function* readableSegments(tables: Iterable<StoredTable>): Generator<OpenSegment
     for (const segment of table.allSegments) {
       // The segment may have been merged, or its table dropped, since the previous step.
       if (table.isDropped || isOutOfUse(segment)) continue;
-      // Damage found here quarantines the segment, but does not stop the count.
+      // Damage found by the count quarantines the segment, but does not stop the count.
       if (segment.isHistory || unlessDamaged(() => segment.deletions)) yield segment;
     }
   }

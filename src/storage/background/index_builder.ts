@@ -23,7 +23,7 @@ import { memIndexOf, refusesRows, type TableIndex } from "../table/table_index.t
 import { ownersOf } from "../table/table_stats.ts";
 import { PendingSegments, type SegmentTools } from "./pending_segments.ts";
 
-/** How many memtable rows are added to an index in one step. */
+/** The number of memtable rows added to an index in one step. */
 const MEMORY_ROWS_PER_STEP = 2048;
 
 /**
@@ -112,7 +112,8 @@ export async function checkIndex(
 }
 
 /**
- * The message does not show keys of a USER table, because the check also covers other users' rows.
+ * Creates the error for a duplicate key or an overlapping range. The message does not show keys of a USER table, because
+ * the check also covers other users' rows.
  */
 function duplicate(
   { definition }: StoredTable,

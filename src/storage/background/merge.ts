@@ -105,7 +105,7 @@ export class Merger {
   }
 
   /**
-   * Rewrites all segments that contain an owner's rows, leaving those rows out. Resolves when the
+   * Rewrites all segments that contain an owner's rows, without these rows. Resolves when the
    * result is published or the job is cancelled. Returns the number of discarded versions,
    * including old versions of other owners' rows.
    *
@@ -162,7 +162,7 @@ export class Merger {
 
   /**
    * Merges segments in the background.
-   * @param beginNext Called after a completed merge. Returns whether it started another one.
+   * @param beginNext Called after a completed merge. Returns whether it started another merge.
    */
   #mergeInBackground(
     table: StoredTable,
@@ -181,7 +181,7 @@ export class Merger {
     this.#merging.set(table, merging);
   }
 
-  /** Waits for the table's current merges, and prevents new ones while `work` runs. */
+  /** Waits for the table's current merges, and prevents further merges while `work` runs. */
   async #alone<T>(table: StoredTable, work: () => Promise<T>): Promise<T> {
     for (;;) {
       const running = this.#merging.get(table);
@@ -275,7 +275,8 @@ export class Merger {
         table.sizeFloorSeq = Math.max(table.sizeFloorSeq, step.value);
       }
       const hasBegun = this.#discardHistory(BOUNDED_SHARE_MIN);
-      // Only versions that must be kept, and segments that must not be rewritten, remain.
+      // No history can be discarded now: only versions that must be kept, and segments that must
+      // not be rewritten, remain.
       if (!hasBegun) this.#boundAgainMs = clock.monotonicMs() + BOUND_AGAIN_MS;
     } catch (error) {
       // Ignoring the error is safe: history merely keeps its space until the next check.

@@ -28,7 +28,7 @@ export interface MergeBounds {
    * fit in one file.
    */
   readonly bytesMax: number;
-  /** Segments up to this size are in the smallest tier: copying them costs almost nothing. */
+  /** The size up to which segments are in the smallest tier: copying them costs almost nothing. */
   readonly smallRowsMax: number;
   readonly smallBytesMax: number;
 }
@@ -93,7 +93,8 @@ function endOfDueRun(
     if (total + size > rowsMax) return 2 * largest <= total ? end : start;
     total += size;
     largest = Math.max(largest, size);
-    // Merging segments of the smallest tier costs almost nothing, whatever their neighbours are.
+    // Merging segments of the smallest tier costs almost nothing, whatever the size of their
+    // neighbours.
     const isDue = tier === 0 || 2 * largest <= total;
     if (isDue && end + 1 - start >= fanIn) return end + 1;
   }

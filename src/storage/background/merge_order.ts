@@ -34,8 +34,8 @@ export interface MergeSource {
   readonly history: History;
   readonly output: "current" | "past";
   /**
-   * One array per reader. While current versions are written, it receives the position of each row
-   * in the output, or `NOT_CURRENT`.
+   * One array per reader. While current versions are written, the array receives the position of
+   * each row in the output, or `NOT_CURRENT`.
    */
   readonly newRows: readonly Uint32Array[];
 }
@@ -120,7 +120,7 @@ function lowestOwner(heads: readonly MergeHead[]): number {
   return lowest;
 }
 
-/** A merge's position within one of its sources. */
+/** The position of a merge within one of its source segments. */
 class MergeHead {
   /** The owner of the next row; Infinity at the end of the source. */
   owner = Infinity;
@@ -320,9 +320,9 @@ class Gathering {
   }
 
   /**
-   * Returns the end of the rows, of those from `from` to `last` (exclusive), that still fit into
-   * the portion. A single row always fits into an empty portion. If no row fits, the portion is
-   * marked as full.
+   * Returns the end of the rows between `from` and `last` (exclusive) that still fit into the
+   * portion. A single row always fits into an empty portion. If no row fits, the portion is marked
+   * as full.
    */
   fitting({ bytesUpTo, from, last }: WantedRows): number {
     if (this.#isFull) return from;
@@ -336,7 +336,7 @@ class Gathering {
     return end;
   }
 
-  /** Adds rows to the portion. They must fit into it. */
+  /** Adds rows of a source to the portion, into which they must fit. */
   add({ bytesUpTo, end, group, owner, source, start }: GivenRows): void {
     const last = this.#lastStretches[source];
     const open = last === undefined ? undefined : this.#stretches[last];

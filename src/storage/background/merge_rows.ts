@@ -21,8 +21,8 @@ import type { History } from "../table/history.ts";
 import { type MergeSource, type Portion, portions, type Stretch } from "./merge_order.ts";
 
 /**
- * The maximum number of bytes that each row adds to the end of a segment, for its keys and its
- * owner.
+ * The maximum number of bytes that each row adds to the sections at the end of a segment, for its
+ * key and its owner.
  */
 const ROW_END_BYTES = 64;
 

@@ -108,7 +108,7 @@ interface Merge {
   readonly pending: PendingSegments;
 }
 
-/** The state of the sources, captured before the first row is read. */
+/** The state of the source segments, captured before the first row is read. */
 interface CopiedRows {
   /** The deletion vector of each source; empty if the sources are history segments. */
   readonly before: readonly DeletionVector[];
@@ -186,8 +186,8 @@ async function publish(
     });
     await pending.finished(steps);
   }
-  // The replacements include those that flushes have written since, because the log no longer
-  // replays them.
+  // These replacements include those written by flushes since the merge began, because the log no
+  // longer replays them.
   await pending.finished(bringOver(segments, newRows, deletions));
   if (tools.isCancelled()) return undefined;
   const { flushedSeq } = table.progress;
@@ -257,8 +257,8 @@ function* bringOver(
       for (let from = 0; from < noted.count; from += NOTED_PER_STEP) {
         noted.visit(from, from + NOTED_PER_STEP, (row, seq) => {
           const newRow = newRows[source]?.[row] ?? NOT_CURRENT;
-          // The version, now discarded or in history, was a tombstone whose key was inserted again
-          // in the meantime.
+          // The replaced version is not in the merged segment of current versions. It was a
+          // tombstone whose key was inserted again in the meantime.
           if (newRow === NOT_CURRENT) return;
           if (seq === 0) deletions.revert(newRow);
           else deletions.replace(newRow, seq);

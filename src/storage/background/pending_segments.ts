@@ -55,11 +55,11 @@ interface PendingTable {
   readonly home?: SegmentHome | undefined;
 }
 
-/** The maximum number of bytes written in one step. */
+/** The maximum number of bytes of a file written in one step. */
 const WRITTEN_BYTES_MAX: number = 1024 * 1024;
 
 export class PendingSegments {
-  /** Resolves immediately, or in a later tick if other work should run first. */
+  /** Lets other work run if it should run first. Resolves immediately, or in a later tick. */
   readonly pause: () => Promise<void>;
   readonly #tools: SegmentTools;
   readonly #table: PendingTable;
@@ -84,7 +84,7 @@ export class PendingSegments {
     }));
   }
 
-  /** Makes the index files durable. @throws {DiskError} */
+  /** Makes the files of secondary indexes durable. @throws {DiskError} */
   async syncIndexes(outputs: readonly IndexOutput[]): Promise<void> {
     for (const { pendingPath } of outputs) await this.sync(pendingPath);
   }

@@ -172,7 +172,10 @@ function hourOf(clock: Clock): number {
   return Math.floor(clock.nowMs() / HOUR_MS);
 }
 
-/** Returns the number of hours since a segment was last due; 0 if it is due in hour `hour`. */
+/**
+ * Returns the number of hours since a segment was last due to be read; 0 if it is due in hour
+ * `hour`.
+ */
 function hoursSinceTurn({ segmentId }: SegmentEntry, hour: number): number {
   return (((hour - segmentId) % PERIOD_HOURS) + PERIOD_HOURS) % PERIOD_HOURS;
 }

@@ -21,7 +21,10 @@ export interface SegmentWork {
    * @throws {CorruptionError} @throws {DiskError}
    */
   index(job: IndexJob, isCancelled: () => boolean): Promise<boolean>;
-  /** The total heap size of the worker threads, measured when each last finished a job. */
+  /**
+   * The total heap size of the worker threads in bytes, measured when each thread last finished a
+   * job.
+   */
   readonly heapBytes: number;
   /** Releases memory retained for later jobs. No job may be running. */
   close(): void;

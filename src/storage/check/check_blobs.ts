@@ -1,6 +1,6 @@
 /**
  * Checks uploaded files. Each listed file must exist, and its length and SHA-256 hash must match
- * those of the upload. Files that are not listed are reported, too.
+ * the length and hash of the upload. Files that are not listed are reported, too.
  */
 import { filesBelow } from "../../base/copy_file.ts";
 import type { Disk } from "../../base/disk.ts";
@@ -27,8 +27,8 @@ export interface BlobCheckOptions {
 }
 
 /**
- * Returns uploaded files that are damaged, and those that are missing although a row refers to
- * them. Changes nothing.
+ * Returns uploaded files that are damaged, and uploaded files that are missing although a row
+ * refers to them. Changes nothing.
  */
 export function checkBlobs(options: BlobCheckOptions, listener: CheckListener): ListedBlob[] {
   const { disk, paths, blobs } = options;

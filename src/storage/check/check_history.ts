@@ -24,7 +24,7 @@ import { openListedSegment, readListedDeletions } from "../table/listed_files.ts
 export interface HistoryCheckOptions {
   readonly disk: Disk;
   readonly paths: DataPaths;
-  /** All segments of the table. Each must be intact. */
+  /** All segments of the table. Each segment must be intact. */
   readonly entries: readonly SegmentEntry[];
   readonly state: TableState | undefined;
   readonly mayExpire: boolean;
@@ -61,7 +61,7 @@ interface CheckedVersion {
   readonly owner: number;
   readonly seq: number;
   readonly prev: number;
-  /** The seq at which the version became obsolete; 0 while it is current. */
+  /** The seq at which the version became obsolete; 0 while the version is current. */
   readonly obsoleteSince: number;
   readonly isDeleted: boolean;
 }
@@ -189,7 +189,7 @@ class CheckedPlace {
     return this.#reader.isHistory;
   }
 
-  /** Returns the row of a version; -1 if it is not in this segment. */
+  /** Returns the row of a version in this segment; -1 if the version is not in the segment. */
   rowOf(owner: number, seq: number): number {
     if (seq < this.entry.minSeq || seq > this.entry.maxSeq) return -1;
     if (owner !== this.#owner) {

@@ -96,8 +96,8 @@ export function rebuildIndexes(
 }
 
 /**
- * Compares an index file with an index built from the rows. Returns the fault; undefined if the
- * file is correct.
+ * Compares an index file with an index built from the rows. Returns a description of the fault;
+ * undefined if the file is correct.
  */
 function faultOf(
   disk: Disk,

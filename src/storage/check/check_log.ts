@@ -24,7 +24,7 @@ import { type CheckListener, damageFinding, noteFinding } from "./findings.ts";
 export interface LogCheckOptions {
   readonly disk: Disk;
   readonly paths: DataPaths;
-  /** The file at which recovery begins, according to the manifest. */
+  /** The number of the log file at which recovery begins, according to the manifest. */
   readonly firstLogFile: number | undefined;
   /** The highest seq recorded in the catalog; undefined if there is no catalog. */
   readonly catalogSeq: number | undefined;
@@ -37,7 +37,7 @@ export interface LogCheck {
   readonly reading: LogReading;
   /** The damage that prevents the log from being read to its end; undefined if there is none. */
   readonly damage: CorruptionError | undefined;
-  /** Whether the log was written under definitions newer than those in the catalog. */
+  /** Whether the log was written under definitions newer than the definitions in the catalog. */
   readonly isAheadOfCatalog: boolean;
   readonly highWaterSeq: number;
   readonly isHighWaterDamaged: boolean;
@@ -45,7 +45,7 @@ export interface LogCheck {
   readonly isReservationDamaged: boolean;
 }
 
-/** Readable frames beyond the end of the log whose rows are in no segment. */
+/** Readable log frames beyond the end of the log whose rows are in no segment. */
 export interface LostFrames {
   /** The highest seq in the lost frames; 0 if there are none. */
   readonly lastSeq: number;

@@ -36,7 +36,7 @@ export interface SegmentCheckOptions {
   readonly entries: readonly SegmentEntry[];
   /** The ids of the existing tables. Segments of other tables are removed at the next startup. */
   readonly tableIds: ReadonlySet<number>;
-  /** The manifest's state of each existing table. */
+  /** The state of each existing table according to the manifest. */
   readonly states: readonly TableState[];
   /** The tables whose rows never expire. */
   readonly lastingTableIds: ReadonlySet<number>;

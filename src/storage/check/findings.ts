@@ -7,7 +7,8 @@ import type { CorruptionError } from "../../base/errors.ts";
 
 export interface Finding {
   /**
-   * Whether the finding is damage. A note only reports leftovers of crashes, startups or repairs.
+   * Whether the finding is damage or a note. A note only reports leftovers of crashes, startups or
+   * repairs.
    */
   readonly kind: "damage" | "note";
   readonly path: string;
@@ -21,8 +22,8 @@ export interface Finding {
 export interface CheckListener {
   onFinding(finding: Finding): void;
   /**
-   * Called one or more times for each file, with the number of bytes checked since the previous
-   * call.
+   * Called one or more times for each checked file, with the number of bytes checked since the
+   * previous call.
    */
   onChecked(path: string, byteCount: number): void;
 }

@@ -49,12 +49,12 @@ export interface LogCut {
   readonly lastSeq: number;
   /** The seq up to which all commits were acknowledged. */
   readonly acknowledgedSeq: number;
-  /** The number of the file in which the log continues. */
+  /** The number of the new file in which the repaired log continues. */
   readonly nextFile: number;
   readonly lost: LostFrames;
 }
 
-/** Determines what truncating a damaged log would lose. Changes nothing. */
+/** Determines which commits would be lost by truncating a damaged log. Changes nothing. */
 export function plannedCut(
   disk: Disk,
   paths: DataPaths,
@@ -83,7 +83,7 @@ export function plannedCut(
       lost: lostFrames(disk, paths, { fileNumber, offset, flushedSeqOf }),
     };
   }
-  // If the beginning of the log is missing, no commit after the gap can be trusted.
+  // The beginning of the log is missing, so no commit after the gap can be trusted.
   const nextFile = firstLogFile ?? logFileNumbers(disk, paths)[0] ?? 1;
   return {
     lastFile: undefined,

@@ -46,8 +46,8 @@ export function pushBatch(
   }
   for (let row = 0; row < rowCount; row += 1) {
     const key = isKeyed ? keyOfColumns(columns, row, keyPositions) : "";
-    // The comparison with `partition.highestKey` covers earlier rows of this batch, because each
-    // of them has raised that key.
+    // The comparison with `partition.highestKey` covers earlier rows of the same batch, each of
+    // which has raised the highest key.
     const isNew = typeof key === "number" && key > highestKey && key > partition.highestKey;
     const mayBeThere = isKeyed && !isNew;
     const found = mayBeThere

@@ -192,7 +192,7 @@ export class Committer {
     return new LocalStagedCommit(this.#ground(), { snapshotSeq, wantsSeqs });
   }
 
-  /** Refuses all further commits by an owner, including those already in preparation. */
+  /** Refuses all further commits by an owner, including commits already in preparation. */
   retireOwner(owner: number): void {
     this.#retiredOwners.add(owner);
   }
@@ -308,8 +308,8 @@ export class Committer {
         if (isKeyed) partition.setRow(key, at);
         if (pushed === 0) {
           writeFirst = seq;
-          // The first seq of the commit marks its own rows, which never conflict with its
-          // snapshot.
+          // The commit's first seq identifies the rows of the commit itself, which never conflict
+          // with its snapshot.
           if (conflict.firstSeq === SEQ_ZERO) conflict.firstSeq = seq;
         }
         pushed += 1;

@@ -20,7 +20,7 @@ import type { SpaceGuard } from "../directory/space.ts";
 import type { Memtable } from "../memtable/memtable.ts";
 import type { StoredTable } from "../table/table.ts";
 
-/** How many failed seq ranges are remembered for later calls to `durable`. */
+/** The maximum number of failed seq ranges that are remembered for later calls to `durable`. */
 const FAILURES_MAX = 1024;
 
 const DONE: Promise<void> = Promise.resolve();

@@ -256,7 +256,7 @@ export class LocalStagedCommit implements StagedCommit {
     return distances;
   }
 
-  /** Adds a row without its values. Returns its row number in the memtable. */
+  /** Adds a row, without its values, to the staged memtable. Returns its row number. */
   #push(
     staged: StagedTable,
     partition: MemPartition,
@@ -350,7 +350,8 @@ export class LocalStagedCommit implements StagedCommit {
       const segments = table.allSegments.filter(({ entry }) => entry.maxSeq > staged.checkedSeq);
       yield* newerInMemtables(staged, memtables, upTo);
       for (const segment of segments) yield* newerInSegment(staged, segment);
-      // A segment that has been dropped may not have been read completely.
+      // A segment that has been dropped in the meantime may not have been read completely, so the
+      // search has to be repeated.
       if (segments.some(({ isDropped }) => isDropped)) return;
     }
     staged.checkedSeq = upTo;

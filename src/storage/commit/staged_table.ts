@@ -373,7 +373,7 @@ class VersionFollower {
   }
 
   /**
-   * Forgets the position of the last version. Called at the start of another tick, when the
+   * Forgets the position of the version found last. Called at the start of another tick, when the
    * position may no longer exist.
    */
   leave(): void {
@@ -381,7 +381,8 @@ class VersionFollower {
   }
 
   /**
-   * Moves to the owner's version with exactly this seq. The result is valid until the next search.
+   * Moves the cursor to the owner's version with exactly this seq. The result is valid until the
+   * next search.
    */
   find(owner: number, seq: number): VersionCursor | undefined {
     const cursor = this.#cursor;

@@ -10,8 +10,8 @@
  */
 
 /**
- * The location of a blob. The server generates every number and name in it; none comes from a
- * client.
+ * The location of a blob. The server generates every number and name in the path; none comes from
+ * a client.
  */
 export interface BlobPath {
   readonly tableId: number;
@@ -26,13 +26,13 @@ export interface StagedBlob {
   /** The SHA-256 hash of the bytes, in lower-case hex. */
   readonly sha256: string;
   /**
-   * Removes the bytes, whether they are still staged or were published for a row that did not
-   * commit.
+   * Removes the bytes of the blob, whether they are still staged or were published for a row that
+   * did not commit.
    */
   discard(): void;
 }
 
-/** A blob staged by this store, and the path that it moves to. */
+/** A blob staged by this store, and the path to which it moves. */
 export interface PlacedBlob {
   readonly blob: StagedBlob;
   readonly path: BlobPath;
@@ -58,6 +58,6 @@ export interface BlobStore {
   removeTable(tableId: number): Promise<void>;
   /** Removes all of an owner's blobs, in every table. */
   removeOwner(owner: number): Promise<void>;
-  /** Returns the ids of the tables that have blobs or once had some. */
+  /** Returns the ids of the tables that have blobs now or had some earlier. */
   tableIds(): readonly number[];
 }

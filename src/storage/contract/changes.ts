@@ -41,7 +41,7 @@ export interface ChangeBatch {
    */
   readonly hasOld: Uint8Array;
   readonly columns: readonly Vector[];
-  /** The values of the replaced versions; NULL where `hasOld` is 0. */
+  /** The values of the replaced versions, by column; NULL where `hasOld` is 0. */
   readonly oldColumns: readonly Vector[];
 }
 

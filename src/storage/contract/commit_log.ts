@@ -11,7 +11,7 @@ import type { TableWrite } from "./writes.ts";
 
 /** Events of the log when groups of commits settle. None occurs between `begin` and `end`. */
 export interface CommitLogEvents {
-  /** Called when all commits up to and including this group may be acknowledged. */
+  /** Called when all commits up to and including this group of commits may be acknowledged. */
   onSettled(groupNumber: number): void;
   /**
    * Called when this group and all later groups have been rolled back completely, because the disk
@@ -27,18 +27,24 @@ export interface CommitLogEvents {
 
 /**
  * A commit that is being encoded for the log. For each write, the caller calls `beginWrite` and
- * adds the rows. At the end it calls `end`.
+ * adds the rows. After the last write, it calls `end`.
  */
 export interface PreparedCommit {
-  /** Begins a write. Its table, owner and column order apply to the rows that follow. */
+  /**
+   * Begins a write within the commit. Its table, owner and column order apply to the rows added
+   * next.
+   */
   beginWrite(write: TableWrite, columns: readonly StoredColumn[]): void;
   /**
-   * Adds a row. Row indexes within the commit must ascend.
+   * Adds a row to the commit. Row indexes within the commit must ascend.
    *
    * @throws {DatabaseError} ROW_TOO_LARGE, LIMIT_EXCEEDED. The commit is unusable afterwards.
    */
   addRow(row: Row, index: number, prev: number): void;
-  /** Adds rows in columnar form. @throws {DatabaseError} ROW_TOO_LARGE, LIMIT_EXCEEDED */
+  /**
+   * Adds rows in columnar form to the commit. @throws {DatabaseError} ROW_TOO_LARGE,
+   * LIMIT_EXCEEDED
+   */
   addBatch(batch: Batch, firstIndex: number, prevs: Float64Array): void;
   /** Ends the commit. No rows may be added afterwards. */
   end(): void;
@@ -54,19 +60,27 @@ export interface CommitLog {
   events: CommitLogEvents;
   /** A lower bound on the numbers of the log files that will receive commits not yet written. */
   readonly oldestUnwrittenFile: number;
-  /** The existing files, in ascending order of number. The last file is still being written. */
+  /**
+   * The existing log files, in ascending order of number. The last file is still being written.
+   */
   readonly files: readonly ListedLogFile[];
   readonly oldestFile: number;
   /** The end of the written part of the log, durable or not, and the highest seq in it. */
   readonly written: { readonly fileNumber: number; readonly offset: number; readonly seq: number };
 
   begin(catalogSeq: number): void;
-  /** Begins a write. Its table, owner and column order apply to the rows that follow. */
+  /**
+   * Begins a write within the commit. Its table, owner and column order apply to the rows added
+   * next.
+   */
   beginWrite(write: TableWrite, columns: readonly StoredColumn[]): void;
-  /** Adds a row. @throws {DatabaseError} ROW_TOO_LARGE, LIMIT_EXCEEDED; `abort` must follow. */
+  /**
+   * Adds a row to the commit. @throws {DatabaseError} ROW_TOO_LARGE, LIMIT_EXCEEDED; `abort` must
+   * follow.
+   */
   addRow(row: Row, seq: number, prev: number): void;
   /**
-   * Adds rows in columnar form.
+   * Adds rows in columnar form to the commit.
    * @throws {DatabaseError} ROW_TOO_LARGE, LIMIT_EXCEEDED; `abort` must follow.
    */
   addBatch(batch: Batch, seqs: Float64Array, prevs: Float64Array): void;

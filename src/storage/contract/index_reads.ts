@@ -38,7 +38,8 @@ export interface StoredIndex {
   /** The name of the index or its constraint, used in messages. */
   readonly name: string;
   /**
-   * The parts of the key in order, at least one. Each is a column of the table or an expression.
+   * The parts of the index key in order, at least one. Each part is a column of the table or an
+   * expression.
    */
   readonly columnIds: readonly number[];
   /**
@@ -73,13 +74,13 @@ export interface StoredIndex {
 }
 
 /**
- * One end of a range of keys, given by values for the leading columns of the index or for all of
- * them.
+ * One end of a range of keys, given by values for some leading columns or all columns of the
+ * index.
  */
 export interface IndexBound {
   /** Values of the leading columns. The bound applies to all keys that begin with these values. */
   readonly values: Row;
-  /** Whether the range includes the keys that begin with these values. */
+  /** Whether the range includes the keys that begin with the values of the bound. */
   readonly isInclusive: boolean;
 }
 

@@ -21,7 +21,7 @@ const ENDED_MAX = 1000;
 /** The number of job ids available per millisecond. */
 const IDS_PER_MS = 1000;
 
-/** The kinds of jobs that the store runs itself. It ends these jobs when it closes. */
+/** The kinds of jobs that the store runs itself. When the store closes, it ends these jobs. */
 type StoreJobKind = "flush" | "compact" | "merge" | "scrub";
 
 /**
@@ -310,7 +310,7 @@ export async function runJob<End extends JobEnd>(
   }
 }
 
-/** Converts a thrown value to the error that a job ends with. */
+/** Converts a thrown value to the error with which a job ends. */
 export function errorFrom(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(String(thrown));
 }

@@ -39,7 +39,9 @@ export function keyOfRow(row: Row, positions: readonly number[]): Key {
   return key;
 }
 
-/** Returns the key of a row in columnar form. The result equals that of {@linkcode keyOfRow}. */
+/**
+ * Returns the key of a row in columnar form, equal to the key that {@linkcode keyOfRow} returns.
+ */
 export function keyOfColumns(
   columns: readonly Vector[],
   row: number,

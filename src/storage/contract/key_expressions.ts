@@ -116,7 +116,7 @@ export function computedKeys(
 
 /**
  * Computes an expression for one row, given the values that the expression reads. Returns NULL if
- * it fails.
+ * the computation fails.
  */
 export function computedKey(expression: KeyExpression, row: Row): Value {
   const compute = computationOf(expression);

@@ -14,7 +14,7 @@ export interface SegmentEntry {
   readonly maxSeq: Seq;
   /** The number of versions in the file, including tombstones. */
   readonly rowCount: number;
-  /** The length of the file in bytes. It is checked before the file is mapped into memory. */
+  /** The length of the file in bytes, which is checked before the file is mapped into memory. */
   readonly bytes: number;
   /** How the segment's chunks are compressed; undefined if no chunk is packed. */
   readonly compression?: "zstd";
@@ -85,14 +85,17 @@ export interface TableState {
    * undefined if there are none.
    */
   readonly ownerLowWaters?: readonly (readonly [number, number])[];
-  /** When the table was last flushed; 0 for never. */
+  /** The time of the table's last flush, in Unix milliseconds; 0 for never. */
   readonly lastFlushedAtMs: number;
 }
 
 export interface ManifestState {
   readonly segments: readonly SegmentEntry[];
   readonly tables: readonly TableState[];
-  /** The log file at which recovery begins; undefined if no log file has been created yet. */
+  /**
+   * The number of the log file at which recovery begins; undefined if no log file has been created
+   * yet.
+   */
   readonly firstLogFile?: number | undefined;
 }
 
@@ -118,7 +121,7 @@ export interface Manifest {
   /**
    * Whether the manifest refuses all changes until the next startup, possibly because the outcome
    * of the last change is unknown. Meanwhile, callers write no files for further changes, since
-   * those would only fill up the disk.
+   * such files would only fill up the disk.
    */
   readonly isBroken: boolean;
   load(): ManifestState;
@@ -137,8 +140,8 @@ export interface Manifest {
    */
   nextSegmentId(): number;
   /**
-   * The seqs of definitions that never took effect. Commits written under one of them were rolled
-   * back with it, so recovery ignores them.
+   * The seqs of definitions that never took effect. Commits written under such a definition were
+   * rolled back with it, so recovery ignores them.
    */
   undoneSeqs(): ReadonlySet<number>;
   /** The highest seq in the manifest or the catalog. Ids at or below it are never issued again. */

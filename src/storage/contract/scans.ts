@@ -55,8 +55,8 @@ export interface ScanOptions {
    */
   readonly batchRows?: number;
   /**
-   * Whether each batch reuses the memory of the previous one, which is faster. The caller must be
-   * done with a batch before requesting the next one. Defaults to false.
+   * Whether each batch reuses the memory of the previous batch, which is faster. The caller must
+   * be done with a batch before requesting the next batch. Defaults to false.
    */
   readonly reusesMemory?: boolean;
   /**
@@ -100,8 +100,8 @@ export interface Scan {
   next(): ScanBatch | undefined;
   close(): void;
   /**
-   * The number of row groups read so far. EXPLAIN ANALYZE shows it along with the number of groups
-   * skipped.
+   * The number of row groups read so far. EXPLAIN ANALYZE shows this number along with the number
+   * of groups skipped.
    */
   readonly groupsRead: number;
   readonly groupsPruned: number;

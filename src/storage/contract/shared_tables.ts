@@ -36,10 +36,10 @@ export interface SharedSegment {
   readonly pages: readonly SharedPage[];
 }
 
-/** The replacements of rows in one page of a segment. */
+/** The replacements of the rows in one page of a segment. */
 export interface SharedPage {
   readonly index: number;
-  /** For each row, the seq that replaced it, or 0. In shared memory. */
+  /** For each row, the seq that replaced it, or 0. The array is in shared memory. */
   readonly seqByRow?: Float64Array | undefined;
   /**
    * Used if `seqByRow` is undefined: the replaced rows within the page in ascending order. `seqs`
@@ -83,7 +83,7 @@ export interface SharedColumn {
   readonly from: number;
 }
 
-/** Segments and memtables that a reader may drop, because they belong to no table any more. */
+/** Segments and memtables that a reader may drop, because no table uses them any more. */
 export interface DroppedShares {
   readonly segmentIds: readonly number[];
   readonly memtableIds: readonly number[];
@@ -92,11 +92,11 @@ export interface DroppedShares {
 /** The seqs up to which a statement reads its shared tables. */
 export interface ShareBounds {
   /**
-   * The inclusive upper bound on seqs. It is at most the visible seq, since rows above that may
-   * still be rolled back.
+   * The inclusive upper bound on seqs. It is at most the visible seq, since rows above the visible
+   * seq may still be rolled back.
    */
   readonly upTo: Seq;
-  /** Earlier seqs at which the statement reads tables as well. */
+  /** Earlier seqs at which the statement also reads tables. */
   readonly pastSeqs: readonly Seq[];
   /** Whether the statement may read deleted rows as well as live rows. */
   readonly withTombstones: boolean;

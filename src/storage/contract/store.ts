@@ -108,7 +108,7 @@ export interface Store extends IndexReads {
   readonly visibleSeq: Seq;
   /** The highest seq applied in memory, durable or not. */
   readonly appliedSeq: Seq;
-  /** Handles commits that become visible. Set once, before the first commit. */
+  /** Called when commits become visible. Set once, before the first commit. */
   onVisible: OnVisible;
 
   /**
@@ -185,8 +185,8 @@ export interface Store extends IndexReads {
    */
   agedSeq(ageMs: number): number;
   /**
-   * Returns the earliest seq from which a resume misses no changes; 0 if no history has been
-   * discarded.
+   * Returns the earliest seq from which a client can resume without missing changes; 0 if no
+   * history has been discarded.
    */
   earliestSeq(tableId: number, owner: number): Seq;
   /** Returns the highest seq, at most `upTo`, at which a partition shows only complete commits. */

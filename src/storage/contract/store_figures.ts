@@ -3,7 +3,7 @@
  * operators.
  */
 
-/** The replaced versions that a table keeps only because a topic needs its history. */
+/** The replaced versions that a table keeps only because topics need its history. */
 export interface HeldHistory {
   readonly versions: number;
   /** The size of the kept versions in bytes, as their share of their segments' bytes. */
@@ -74,7 +74,7 @@ export interface ListedSegment {
 
 /** Figures that reveal a problem to operators before users notice it. */
 export interface StoreCondition {
-  /** The number of free bytes on the disk with the data directory. */
+  /** The number of free bytes on the disk that contains the data directory. */
   readonly freeBytes: number | undefined;
   /** Whether the store accepts only deletes and drops until there is enough free space. */
   readonly isReadOnly: boolean;

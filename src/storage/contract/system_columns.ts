@@ -1,6 +1,6 @@
 /**
- * Defines the columns that every version has in addition to those of its table. No declared column
- * ever has one of their ids.
+ * Defines the columns that every version has in addition to the columns of its table. No declared
+ * column ever has the id of such a column.
  */
 
 /** The id of the column in which scans return a version's seq, as f64. */

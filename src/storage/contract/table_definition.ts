@@ -42,13 +42,13 @@ export interface TableDefinition {
   readonly flush: FlushPolicy;
   /** How the chunks of new segments are compressed; undefined if they are not. */
   readonly compression?: Compression | undefined;
-  /** How long replaced versions and tombstones stay readable, in milliseconds. */
+  /** The time for which replaced versions and tombstones stay readable, in milliseconds. */
   readonly historyMs: number;
   /** The age at which a row version expires, in milliseconds; undefined if rows never expire. */
   readonly ttlMs?: number | undefined;
-  /** The seq up to which versions have already expired, whatever the current TTL is. */
+  /** The seq up to which versions have already expired, regardless of the current TTL. */
   readonly expiredSeq?: number | undefined;
-  /** The storage that new segments are written to; undefined for the data directory. */
+  /** The storage to which new segments are written; undefined for the data directory. */
   readonly home?: SegmentHome | undefined;
 }
 

@@ -12,10 +12,12 @@
 /** Separates joined terms. No term contains this character. */
 export const TERM_SEPARATOR = "\0";
 
-/** A condition on an indexed row's terms. */
+/** A condition on the terms of an indexed row. */
 export type TermQuery =
   | { readonly kind: "term"; readonly term: string; readonly isPrefix: boolean }
-  /** At least `least` of the conditions hold: 1 for OR, the number of parts for AND. */
+  /**
+   * Requires that at least `least` of the conditions hold: 1 for OR, the number of parts for AND.
+   */
   | { readonly kind: "some"; readonly least: number; readonly parts: readonly TermQuery[] };
 
 /**

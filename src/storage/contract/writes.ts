@@ -1,4 +1,4 @@
-/** Defines commits and the writes that they consist of. A write contains rows of one table. */
+/** Defines commits and the writes of which they consist. A write contains rows of one table. */
 import type { Seq } from "../../base/seq.ts";
 import type { Batch, Row } from "../../types/mod.ts";
 
@@ -66,7 +66,7 @@ export interface WriteBatch {
  * and then makes it in one short tick. A caller abandons it by dropping its reference to it.
  */
 export interface StagedCommit {
-  /** The number of rows added so far. */
+  /** The number of rows added to the commit so far. */
   readonly rowCount: number;
   /**
    * Adds rows. A call should add no more than a few thousand rows, because it runs within one
@@ -77,8 +77,8 @@ export interface StagedCommit {
    */
   add(write: TableWrite): void;
   /**
-   * Examines, in a bounded step, the commits made by others since the last call. Returns true if
-   * this commit may be made in the same tick.
+   * Examines, in a bounded step, the commits that other callers have made since the last call.
+   * Returns true if this commit may be made in the same tick.
    *
    * @throws {DatabaseError} SERIALIZATION_FAILURE if another commit has written one of its keys.
    */
@@ -110,7 +110,7 @@ export interface PublishedDefinitions {
   publish(lastSeq: Seq): void;
 }
 
-/** The options of a staged commit. {@linkcode WriteBatch} describes them. */
+/** The options of a staged commit, as described in {@linkcode WriteBatch}. */
 export type StageOptions = Pick<WriteBatch, "snapshotSeq" | "wantsSeqs">;
 
 export interface Commit {

@@ -46,8 +46,8 @@ import {
 } from "./replacement_pages.ts";
 
 /**
- * The format number. In every format, the magic, the segment id and the final hash are at the same
- * offsets.
+ * The format number of the file. In every format, the magic, the segment id and the final hash are
+ * at the same offsets.
  */
 export const DELETIONS_FORMAT = 1;
 
@@ -119,14 +119,17 @@ export class DeletionVector {
     return vector;
   }
 
-  /** Returns the hash at the end of a file without verifying it. */
+  /** Returns the hash at the end of a deletion vector file without verifying it. */
   static hashIn(bytes: Uint8Array, path: string): Hash64 {
     const reader = new ByteReader(bytes, { path });
     reader.position = bytes.length - HASH_BYTES;
     return { low: reader.u32(), high: reader.u32() };
   }
 
-  /** Returns the format of a file; undefined if it is damaged or not a deletion vector. */
+  /**
+   * Returns the format of a deletion vector file; undefined if the file is damaged or of another
+   * kind.
+   */
   static formatOf(bytes: Uint8Array): number | undefined {
     if (bytes.length < HEADER_BYTES + HASH_BYTES) return undefined;
     const reader = new ByteReader(bytes, { path: "" });
@@ -146,7 +149,7 @@ export class DeletionVector {
     return bytes;
   }
 
-  /** The number of replaced rows. */
+  /** The number of replaced rows in the segment. */
   get count(): number {
     return this.#count;
   }
@@ -171,7 +174,7 @@ export class DeletionVector {
     return changed;
   }
 
-  /** Replaces pages of this copy with those of the original vector. */
+  /** Replaces pages of this copy with pages of the original vector. */
   adopt(pages: readonly SharedPage[]): void {
     for (const page of pages) {
       this.#pages[page.index] = pageOfShare(page);
@@ -184,7 +187,10 @@ export class DeletionVector {
     this.#changedIn[pageIndex] = this.#version;
   }
 
-  /** Returns the vector's version at the last change to a page; 0 before the first change. */
+  /**
+   * Returns the version number of the vector at the last change to a page; 0 before the first
+   * change.
+   */
   pageVersion(pageIndex: number): number {
     return this.#changedIn[pageIndex] ?? 0;
   }
@@ -196,7 +202,7 @@ export class DeletionVector {
   }
 
   /**
-   * Returns an upper bound on the seqs that replaced rows of this page; 0 if none has been
+   * Returns an upper bound on the seqs that replaced rows of a page; 0 if no row has been
    * replaced.
    */
   highestOfPage(pageIndex: number): number {
@@ -352,7 +358,7 @@ export class DeletionVector {
     head.u32(this.rowCount);
     head.u32(count);
     bytes.set(head.view());
-    // Safe without byte swapping: typed arrays are little-endian on all supported platforms.
+    // Needs no byte swapping: typed arrays are little-endian on all supported platforms.
     const seqs = new Float64Array(bytes.buffer, seqsAt, count);
     const rows = new Uint32Array(bytes.buffer, rowsAt, count);
     let at = 0;

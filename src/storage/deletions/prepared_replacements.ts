@@ -70,8 +70,8 @@ export class PreparedReplacements {
   }
 
   /**
-   * Returns whether any replacement is wanted. Calls `isWanted` for one after another until it
-   * returns true.
+   * Returns whether any replacement is wanted. Calls `isWanted` for one replacement after another
+   * until it returns true.
    */
   some(isWanted: (row: number, seq: number) => boolean): boolean {
     for (const [number, page] of this.#pages) {

@@ -72,7 +72,7 @@ export function putInPage(before: Page | undefined, inPage: number, seq: number)
     return page;
   }
   const { rows, seqs } = page;
-  // Rows usually arrive in ascending order, so appending is tried first.
+  // Rows are usually replaced in ascending order, so appending is tried first.
   if (rows.length === 0 || inPage > (rows.at(-1) ?? 0)) {
     rows.push(inPage);
     seqs.push(seq);
@@ -256,7 +256,7 @@ export function pageOfShare({
   return rows.length === 0 ? undefined : { rows: [...rows], seqs: [...seqs], highest };
 }
 
-/** Returns the index of the first number that is at least `wanted`. */
+/** Returns the index of the first number in an ascending list that is at least `wanted`. */
 function lowerBound(ascending: readonly number[], wanted: number): number {
   let low = 0;
   let high = ascending.length;

@@ -13,7 +13,9 @@ import { CorruptionError, DatabaseError, DiskError } from "../../base/errors.ts"
 import { type Seq, seqFromNumber } from "../../base/seq.ts";
 import { readSealedText, writeSealedText } from "./sealed_text.ts";
 
-/** The format number. It is raised whenever older programs cannot restore newer backups. */
+/**
+ * The format number of backups. It is raised whenever older programs cannot restore newer backups.
+ */
 const BACKUP_FORMAT = 1;
 
 const NAME = "backup.json";
@@ -21,7 +23,10 @@ const NAME = "backup.json";
 /** The prefix with which every version of the list begins. */
 const BEGINNING = '{"format":';
 
-/** A path in the list. It consists of plain names, so it cannot lead out of the backup. */
+/**
+ * Matches a path in the list. The path consists of plain names, so it cannot lead out of the
+ * backup.
+ */
 const PATH = /^(?:[A-Za-z0-9_][A-Za-z0-9._-]*\/)*[A-Za-z0-9_][A-Za-z0-9._-]*$/;
 
 export interface BackupFile {
@@ -98,7 +103,7 @@ export function listedFault(
   return new CorruptionError(path, 0, `the file does not match its checksum in ${NAME}`);
 }
 
-/** Durably writes the list, which completes a backup. @throws {DiskError} */
+/** Durably writes the list of a backup's files, which completes the backup. @throws {DiskError} */
 export function writeBackupList(disk: Disk, root: string, list: BackupList): void {
   const { createdAtMs, files, seq, version } = list;
   const body = JSON.stringify({

@@ -96,8 +96,8 @@ export class Ballast {
   }
 
   /**
-   * Whether an attempt to reserve space is still the current one. Must be checked again after each
-   * await.
+   * Whether an attempt to reserve space is still the current attempt. Must be checked again after
+   * each await.
    */
   #isTaking(attempt: number): boolean {
     return this.#state === "taking" && this.#attempt === attempt;

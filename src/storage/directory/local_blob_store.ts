@@ -25,13 +25,14 @@ import type { BlobPath, BlobStore, PlacedBlob, StagedBlob } from "../contract/bl
 import { blobPath, FILES_DIRECTORY } from "./file_names.ts";
 import { Holds } from "./holds.ts";
 
-/** The name of the directory for a table's files. */
+/** Matches the name of the directory for a table's files. */
 const TABLE_NAME = /^[1-9][0-9]{0,14}$/;
 
 const SUB = /^f[0-9]{4,9}$/;
 
 /**
- * The name of a stored file. It starts with a letter or digit, so it is never hidden, "." or "..".
+ * Matches the name of a stored file. The name starts with a letter or digit, so it is never
+ * hidden, "." or "..".
  */
 const STORED_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$/;
 
@@ -60,7 +61,7 @@ export class LocalBlobStore implements BlobStore {
   readonly #removals = new WorkLine();
   /** For each blob staged by this store, the function that moves it into place. */
   readonly #moves = new WeakMap<StagedBlob, (target: string) => void>();
-  /** Existing directories with durable names. */
+  /** Existing directories that are known to have durable names. */
   readonly #named = new Set<string>();
 
   constructor({ disk, dataPath, log, random }: LocalBlobStoreOptions) {
@@ -214,8 +215,8 @@ export class LocalBlobStore implements BlobStore {
 
   /**
    * Creates a directory below the data directory, including its parents.
-   * @param names.made Receives directories whose names are not known to be durable.
-   * @param names.toSync Receives the directories to sync in order to make those names durable.
+   * @param names.made Receives directories whose names may not be durable.
+   * @param names.toSync Receives the directories to sync in order to make these names durable.
    */
   #makeDirectories(
     directory: string,

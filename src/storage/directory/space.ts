@@ -28,7 +28,7 @@ const COMMITS_PER_LOOK = 256;
 export interface SpaceOptions {
   readonly disk: Disk;
   readonly path: string;
-  /** The minimum free space in bytes. With less, the server is read-only. */
+  /** The minimum free space in bytes, below which the server is read-only. */
   readonly minFreeBytes: number;
   readonly ballast: Ballast;
   readonly clock: Clock;

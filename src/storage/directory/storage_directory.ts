@@ -112,8 +112,8 @@ function hasFileBelow(disk: Disk, directory: string): boolean {
 }
 
 /**
- * Takes the lock, creates the subdirectories, and empties the staging directory. Returns undefined
- * if another process holds the lock.
+ * Takes the lock of a storage, creates the subdirectories, and empties the staging directory.
+ * Returns undefined if another process holds the lock.
  */
 export function* claimSteps(
   disk: Disk,
@@ -134,7 +134,7 @@ export function* claimSteps(
   }
 }
 
-/** Writes the mark. This last step turns the directory into a storage. */
+/** Writes the mark of a storage. This last step turns the directory into a storage. */
 export function* markSteps(disk: Disk, { key, root, storageId }: ListedStorage): SyncSteps<void> {
   assert(key !== "", "storage mark: storage key is empty");
   // Existing directories are included, because an earlier attempt may have failed before their
@@ -144,7 +144,7 @@ export function* markSteps(disk: Disk, { key, root, storageId }: ListedStorage):
   yield* sealedTextSteps(disk, storagePathsOf(root).mark, body);
 }
 
-/** Removes the mark when the last step of a creation has failed. */
+/** Removes the mark of a storage when the last step of its creation has failed. */
 export function unmark(disk: Disk, root: string): void {
   const { mark: path } = storagePathsOf(root);
   try {

@@ -161,8 +161,8 @@ export class WalFiles {
     disk.syncDirectory(paths.wal);
     this.#current = this.#opened(this.#currentNumber);
     this.#isNamed = false;
-    // The new file belongs to the log only after this sync. If a crash lost its name, the log
-    // would continue in the previous file.
+    // The new file belongs to the log only once its name has been synced. If a crash lost the
+    // name, the log would continue in the previous file.
     this.#kept.push({ number: this.#currentNumber, bytes: fileBytes });
   }
 

@@ -44,7 +44,7 @@ export class HighWaterFile {
     slot.u32(writeCount);
     slot.u32(crc32(slot.view()));
     this.#file.write(slot.view(), (writeCount % 2) * SLOT_BYTES);
-    // A failed write may have torn its slot. In that case this line is not reached, so the next
+    // A failed write may have torn a slot. In that case this line is not reached, so the next
     // write uses the same slot again and leaves the intact slot untouched.
     this.#writeCount = writeCount;
   }

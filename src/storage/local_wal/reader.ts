@@ -273,8 +273,8 @@ function endOfTornGroup(bytes: Uint8Array, place: FileEnd): number {
     end = Math.min(bytes.length, offset + Math.max(16, view.getUint32(offset + 4, true)));
   }
   for (let at = offset; at + 16 <= bytes.length; at += 8) {
-    // The cheap test comes first: nearly every position contains zeros or the number of an older
-    // file.
+    // The inexpensive test comes first: nearly every position contains zeros or the number of an
+    // older file.
     if (view.getUint32(at + 8, true) !== fileNumber) continue;
     const frame = decodeFrame(bytes, { path, offset: at, fileNumber });
     if (frame === undefined) continue;

@@ -386,8 +386,8 @@ export class LocalWal implements CommitLog {
     const isRolling = group.fileNumber !== this.#files.currentNumber;
     let step: GroupStep = "sync";
     try {
-      // Only the last file may be torn, but in relaxed mode, the previous file's last group may
-      // not be durable yet.
+      // Recovery accepts a torn group only in the last file. In relaxed mode, the last group of
+      // the previous file may not be durable yet, so it is synced first.
       if (isRolling && this.#options.isRelaxed) this.#syncNow();
       step = "roll";
       if (isRolling) this.#roll(group.fileNumber);
@@ -518,7 +518,7 @@ export class LocalWal implements CommitLog {
     if (!this.#options.isRelaxed) this.events.onSettled(number);
     this.#schedule();
     if (this.#encoder.nextGroup === undefined) this.#wakeIdle();
-    // In relaxed mode, more groups may have been written in the meantime.
+    // In relaxed mode, more groups may have been written during the sync.
     const last = this.#lastWritten;
     if (last !== undefined && last.number > number && !this.#isDiskBusy) this.#sync(last);
   }

@@ -27,9 +27,9 @@ const UNDIVIDED_KEYS_MAX = 16_384;
 
 /**
  * The number of hash tables among which many keys are divided. Tables of equal size would all grow
- * at the same time. Each table therefore gets 1.1 % more keys than the previous one, and the last
- * table twice as many as the first. While the number of keys doubles, each table grows once, one
- * after another.
+ * at the same time. Each table therefore gets 1.1 % more keys than the previous table, and the
+ * last table twice as many as the first. While the number of keys doubles, each table grows once,
+ * one after another.
  */
 const PARTS = 64;
 const SHARES = 1024;
@@ -40,15 +40,15 @@ const PART_OF_SHARE: Uint8Array = Uint8Array.from({ length: SHARES }, (_, share)
 );
 
 /**
- * A slot that was never used. A used slot contains a row number plus one, or `FORGOTTEN` once its
- * key is removed.
+ * The content of a slot that was never used. A used slot contains a row number plus one, or
+ * `FORGOTTEN` once its key is removed.
  */
 const FREE = 0;
 const FORGOTTEN = -1;
 
 const NONE = -1;
 
-/** Splits a double into two 32-bit halves, which are then hashed. */
+/** Two views of the same memory, which split a double into two 32-bit halves for hashing. */
 const double = new Float64Array(1);
 const halves = new Int32Array(double.buffer);
 
@@ -96,7 +96,7 @@ export class KeyRows {
     this.#ascending.releaseGrowth();
   }
 
-  /** Visits every key with its row. */
+  /** Calls `visit` with every key and its row. */
   visit(visit: Visit): void {
     this.#ascending.visit(visit);
     this.#table?.visit(visit);
@@ -106,11 +106,11 @@ export class KeyRows {
 
 type Visit = (key: Key, row: number) => void;
 
-/** The growth strategy shared by all lists with few keys. */
+/** The growth strategy shared by all key lists that are short. */
 const SMALL_KEYS = newGrowth<Float64Array>((capacity) => new Float64Array(capacity));
 const SMALL_ROWS = newGrowth<Int32Array>((capacity) => new Int32Array(capacity));
 
-/** Keys that arrived in ascending order. */
+/** A list of numeric keys that arrived in ascending order. */
 class AscendingKeys {
   keys: Float64Array = new Float64Array(0);
   rows: Int32Array = new Int32Array(0);
@@ -263,7 +263,7 @@ class KeyTable {
     this.rows[place] = row;
   }
 
-  /** Returns the slot of a number, or the free slot where it would be stored. */
+  /** Returns the slot of a numeric key, or the free slot where the key would be stored. */
   #placeOf(key: number, hash: number): number {
     const { keys, rows } = this;
     const last = rows.length - 1;
@@ -289,7 +289,7 @@ class KeyTable {
   }
 }
 
-/** NaN is not treated as a number here, because it does not equal itself. */
+/** Whether a key is a number other than NaN, which does not equal itself. */
 function isNumber(key: Key): key is number {
   return typeof key === "number" && !Number.isNaN(key);
 }

@@ -45,7 +45,9 @@ export class MemColumn {
   #floats: Float64Array = new Float64Array(0);
   #values: Value[] = [];
   #text = NO_TEXT;
-  /** The offset where each string starts, followed by the end of the last string. */
+  /**
+   * The offset at which each string of the column starts, followed by the end of the last string.
+   */
   #offsets: Uint32Array = NO_OFFSETS;
   #nulls: Uint8Array | undefined;
   #boolGrowth: Growth<Uint8Array> | undefined;
@@ -98,7 +100,7 @@ export class MemColumn {
     return this.#length;
   }
 
-  /** The approximate memory in bytes, excluding unused capacity. */
+  /** The approximate memory of the column in bytes, excluding unused capacity. */
   get bytes(): number {
     const nulls = this.#nulls === undefined ? 0 : this.#length;
     const content = this.#text.length + this.#contentBytes;
@@ -106,7 +108,7 @@ export class MemColumn {
   }
 
   /**
-   * Appends the values of the first `count` rows. A row has the column's value at index
+   * Appends the column's values in the first `count` rows. Each row has the value at index
    * `position`.
    */
   appendFrom(rows: readonly Row[], position: number, count: number): void {
@@ -153,7 +155,9 @@ export class MemColumn {
     this.#length += count;
   }
 
-  /** Appends text values. Returns false unless both the column and the vector are text. */
+  /**
+   * Appends text values of a vector. Returns false unless both the column and the vector are text.
+   */
   #appendText(vector: Vector, count: number): boolean {
     if (this.#kind !== "text" || vector.kind !== "utf8") return false;
     const { bytes, offsets } = vector;
@@ -172,7 +176,8 @@ export class MemColumn {
   }
 
   /**
-   * Appends numbers. Returns false unless the column and the vector store them in the same format.
+   * Appends numbers of a vector. Returns false unless the column and the vector store numbers in
+   * the same format.
    */
   #appendNumbers(vector: Vector, count: number): boolean {
     if (vector.kind === "f64" && this.#kind === "f64") {
@@ -222,7 +227,10 @@ export class MemColumn {
     }
   }
 
-  /** Returns all rows without copying them. Bytes beyond `length` are not part of the result. */
+  /**
+   * Returns all values of the column without copying them. Bytes beyond `length` are not part of
+   * the result.
+   */
   vector(): Vector {
     const length = this.#length;
     const nulls = this.#nulls?.subarray(0, length);
@@ -278,7 +286,7 @@ export class MemColumn {
     }
   }
 
-  /** Converts the column to a plain array. Only the first `count` rows have values yet. */
+  /** Converts the column to a plain array. Only its first `count` rows have values so far. */
   #widen(count: number): void {
     assert(this.#kind === "f64", "memtable column: only an f64 column can be widened to bigint");
     const floats = this.#floats;

@@ -61,17 +61,17 @@ interface SortedOwner {
 export class MemIndex {
   readonly order: IndexOrder;
   readonly #memtable: Memtable;
-  /** For each owner, the newest row under each key. */
+  /** For each owner, the newest row of each key. */
   readonly #newest = new Map<number, KeyRows>();
   /** For each row, the next older row with the same key, plus one; 0 if there is none. */
   #older: Int32Array = new Int32Array(0);
   readonly #olderGrowth = newGrowth<Int32Array>((capacity) => new Int32Array(capacity));
   readonly #sorted = new Map<number, SortedOwner>();
-  /** The values of each computed key part, starting at row 0. */
+  /** The values of each key part that is computed by an expression, starting at row 0. */
   readonly #computed = new Map<IndexColumn, Value[]>();
   /**
-   * The row whose key was requested last, and that key. A new row's key is requested several
-   * times.
+   * The row whose key was requested last. Its key is kept, because the key of a new row is
+   * requested several times.
    */
   #askedRow = NONE;
   #askedKey: Row = [];
@@ -296,7 +296,7 @@ export class MemIndex {
     return keys;
   }
 
-  /** Sorts rows by key. They must be in ascending order of row number. */
+  /** Sorts rows by key. The rows must be in ascending order of row number. */
   #sortedRun(rows: Uint32Array): SortedRun {
     const { deleted } = this.#memtable;
     const newest = rows.findLast((row) => deleted[row] !== 1) ?? 0;

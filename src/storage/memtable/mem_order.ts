@@ -80,7 +80,7 @@ export function orderOfPart(
   return order;
 }
 
-/** Returns the rows of a part that a read at seq `upTo` may need. */
+/** Returns the rows of a memtable part that a read at seq `upTo` may need. */
 export function liveRowsOfPart({ memtable, part, partition }: PlacedPart, upTo: number): LiveRows {
   const { deleted, hiddenCount, replacedBy } = memtable;
   return {

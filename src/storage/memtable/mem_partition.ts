@@ -5,7 +5,7 @@ import { KeyRows } from "./key_rows.ts";
 import { newGrowth } from "./mem_column.ts";
 import { PartOrders } from "./part_orders.ts";
 
-/** The live rows in one block of a partition, cached from when they were last needed. */
+/** The live rows in one block of a partition, cached since they were last needed. */
 interface LiveBlock {
   /**
    * The number of changes to the block when its live rows were computed, as returned by
@@ -34,7 +34,7 @@ export class MemPartition {
   #growth = SMALL_ROWS;
   /** The sort orders of the partition's rows, by column. Created on demand. */
   readonly orders: PartOrders = new PartOrders();
-  /** The live rows in each block of the list. The array is created on first use. */
+  /** The cached live rows in each block of the list of rows. The array is created on first use. */
   liveBlocks: (LiveBlock | undefined)[] | undefined;
   /** The number of the last commit group that changed the partition. */
   changedInGroup = -1;
@@ -89,7 +89,7 @@ export class MemPartition {
     this.count += 1;
   }
 
-  /** Adds the rows from `first` (inclusive) to `end` (exclusive). */
+  /** Adds the memtable rows from `first` (inclusive) to `end` (exclusive) to the partition. */
   addRange(first: number, end: number): void {
     const count = this.count + end - first;
     this.#reserve(count);

@@ -49,7 +49,8 @@ export class MemTerms implements TermLists {
   }
 
   /**
-   * Returns an upper bound on the number of rows that match a query. Also adds some missing rows.
+   * Returns an upper bound on the number of rows that match a query. Also adds some of the rows
+   * missing from the index.
    */
   countOf(query: TermQuery): number {
     this.#addSome();

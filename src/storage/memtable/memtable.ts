@@ -230,7 +230,7 @@ export class Memtable {
     return first;
   }
 
-  /** Appends rows that replace versions. `prevs` contains the seqs of those versions. */
+  /** Appends rows that replace versions. `prevs` contains the seqs of the replaced versions. */
   pushReplacing(
     partition: MemPartition,
     {
@@ -344,11 +344,14 @@ export class Memtable {
     this.replacementChanges += 1;
     if (this.deleted[row] === 0) this.hiddenCount -= 1;
     this.#noteChange(row);
-    // Cached orders may have left out the row, so they are dropped.
+    // Cached sort orders may have left out the row, so they are dropped.
     this.partition(this.owners[row] ?? 0).orders.clear();
   }
 
-  /** Drops the newest row. The caller removes the row's key and its replacement. */
+  /**
+   * Drops the newest row. The caller removes the row from the keys and undoes the replacement that
+   * it made.
+   */
   pop(): void {
     const row = this.rowCount - 1;
     assert(row >= 0, "memtable: no row is left to roll back");
@@ -448,7 +451,7 @@ export class Memtable {
   }
 
   /**
-   * Returns a number that increases whenever a replacement in the block is recorded or rolled
+   * Returns a counter that increases whenever a replacement in the block is recorded or rolled
    * back.
    */
   #changesIn({ rows }: MemPartition, first: number): number {

@@ -129,7 +129,7 @@ export class ReplacementCopy {
   readonly #memtable: Memtable;
   readonly #order: Uint32Array;
   readonly #all: DeletionVector;
-  /** For each memtable row, its last known replacement. */
+  /** For each memtable row, the seq of its last known replacement. */
   readonly #seen: Float64Array;
   /** The value of the memtable's `replacementChanges` before the last pass over all rows. */
   #seenChanges = -1;
@@ -159,7 +159,10 @@ export class ReplacementCopy {
     this.#seenChanges = replacementChanges;
   }
 
-  /** Updates rows `start` (inclusive) to `end` (exclusive) of the segment. */
+  /**
+   * Updates the recorded replacements of rows `start` (inclusive) to `end` (exclusive) of the
+   * segment.
+   */
   #refreshRows(start: number, end: number): void {
     const { replacedBy } = this.#memtable;
     const order = this.#order;
@@ -174,7 +177,7 @@ export class ReplacementCopy {
     }
   }
 
-  /** Returns all replacements seen so far. */
+  /** Returns all replacements recorded so far. */
   get deletions(): DeletionVector {
     return this.#all;
   }

@@ -18,7 +18,9 @@ export interface MemPart {
   readonly cacheKey: number;
 }
 
-/** Each part of a partition has one sort order. */
+/**
+ * The index under which the cache keeps the sort order of a part, since each part has only one.
+ */
 const ORDER_INDEX = 0;
 
 export class PartOrders {

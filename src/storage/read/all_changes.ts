@@ -237,7 +237,7 @@ function memoryBatch(
   };
 }
 
-/** Returns the first row of a memtable with a seq above `seq`. */
+/** Returns the number of the first row in a memtable with a seq above `seq`. */
 function firstRowAbove({ rowCount, seqs }: Memtable, seq: number): number {
   let low = 0;
   let high = rowCount;
@@ -295,7 +295,7 @@ interface WindowOptions {
 }
 
 /**
- * Collects the next versions by seq from some segments, in passes that consist of many short
+ * Collects consecutive versions by seq from several segments, in passes that consist of many short
  * steps.
  */
 class SegmentWindows {
@@ -344,7 +344,7 @@ class SegmentWindows {
     return undefined;
   }
 
-  /** Collects the versions from the current row group, and moves on to the next. */
+  /** Collects the versions in the current row group, and moves on to the next row group. */
   #collect(segment: OpenSegment): void {
     const { reader } = segment;
     const group = this.#group;
@@ -389,7 +389,7 @@ class SegmentWindows {
   }
 
   /**
-   * Ends the pass over the segments, and prepares the next one. Returns the window of versions;
+   * Ends the pass over the segments, and prepares the next pass. Returns the window of versions;
    * undefined if it is empty.
    */
   #finished(): Window | undefined {

@@ -40,7 +40,8 @@ import { columnTypeOf } from "./segment_scan.ts";
 const LOOKS_MAX = 16_384;
 
 /**
- * Opens a scan. Returns undefined if an index is not ready, or if some of the rows are in history.
+ * Opens a scan of the rows that indexes select. Returns undefined if an index is not ready, or if
+ * some of the rows are in history.
  */
 export function openChosenScan(
   table: StoredTable,
@@ -71,7 +72,7 @@ function indexIdsOf(choice: RowChoice): number[] {
 /** For each memtable and segment, the rows selected by primary key. */
 type RowsOfKeys = ReadonlyMap<Memtable | OpenSegment, RowList>;
 
-/** Finds the rows that choices select by primary key. */
+/** Finds the rows that are selected by primary key. */
 function keyedRows(
   table: StoredTable,
   choice: RowChoice,
@@ -96,9 +97,9 @@ function primaryKeysIn(choice: RowChoice): readonly Row[] {
 
 /** A segment or a memtable, as read by a scan for one owner. */
 interface ChosenPlace {
-  /** Returns an upper bound on the number of rows that a choice selects. */
+  /** Returns an upper bound on the number of rows that `choice` selects. */
   countOf(choice: RowChoice): number;
-  /** Returns the rows that a choice selects, in ascending order. */
+  /** Returns the rows that `choice` selects, in ascending order. */
   rowsOf(choice: RowChoice): RowList;
   isCurrent(row: number): boolean;
   /** Moves a cursor to a row of the memtable or segment. */
@@ -118,7 +119,7 @@ class ChosenScan implements CountedScan {
   readonly #cursor = new VersionCursor();
   /**
    * The index of the current memtable or segment. `#rows` has its selected rows, and the number
-   * below counts those already visited.
+   * below counts the selected rows already visited.
    */
   #placeIndex = -1;
   #rows: RowList = new Uint32Array(0);
@@ -171,7 +172,10 @@ class ChosenScan implements CountedScan {
     for (const segment of this.#pinned) segment.unpin();
   }
 
-  /** Selects the rows in the next memtable or segment. Returns false if there is none. */
+  /**
+   * Selects the rows in the next memtable or segment. Returns false if there is no further one to
+   * read.
+   */
   #openPlace(): boolean {
     if (this.#placeIndex + 1 >= this.#places.length) return false;
     this.#placeIndex += 1;
@@ -180,7 +184,7 @@ class ChosenScan implements CountedScan {
     return true;
   }
 
-  /** Adds the values of a row. Returns false if the row is not current. */
+  /** Adds the values of a row to `values`. Returns false if the row is not current. */
   #readRow(row: number, values: readonly Row[number][][]): boolean {
     const place = this.#places[this.#placeIndex];
     if (place?.isCurrent(row) !== true) return false;
@@ -212,7 +216,10 @@ function placesOf(table: StoredTable, parts: ScanParts): ChosenPlace[] {
   return places;
 }
 
-/** Returns the index that a choice uses. It was opened together with the scan. */
+/**
+ * Returns the index through which a choice selects rows. The index was opened together with the
+ * scan.
+ */
 function indexIn(indexes: Indexes, { indexId }: { readonly indexId: number }): TableIndex {
   const index = indexes.get(indexId);
   if (index !== undefined) return index;

@@ -43,10 +43,10 @@ export class HistoryScan implements RowSource {
   readonly #filter: RowFilter;
   readonly #cursor = new VersionCursor();
   #isOpen = true;
-  /** The owner's rows in the segment. */
+  /** The range of the owner's rows in the segment. */
   #span: RowSpan | undefined;
   #group = -1;
-  /** The number of the next row to be read. */
+  /** The number of the next row to read. */
   #row = 0;
   #rowEnd = 0;
   #batchRowsMax = Infinity;
@@ -162,7 +162,7 @@ export class HistoryScan implements RowSource {
     return kept.subarray(0, count);
   }
 
-  /** Whether a tombstone is its key's newest version at the bound. */
+  /** Whether a tombstone is the newest version of its key up to the scan's bound. */
   #isLast(row: number): boolean {
     const table = this.#table;
     const cursor = this.#cursor;

@@ -21,11 +21,13 @@ export interface IndexPiece {
    * `isAfter` is set, above `values`.
    */
   placeOf(values: Row, options: { isAfter: boolean; from: number }): number;
-  /** Compares the key at a position with values for the index's leading columns. */
+  /**
+   * Compares the key at a position in the sorted list with values for the index's leading columns.
+   */
   compareAt(place: number, values: Row): number;
   prefixAt(place: number): number;
   keyAt(place: number): Row;
-  /** Returns the row at a position. */
+  /** Returns the row at a position in the sorted list. */
   rowAt(place: number): number;
   isCurrent(place: number): boolean;
   /**
@@ -33,7 +35,7 @@ export interface IndexPiece {
    * committed before that seq. Otherwise, and for a tombstone, returns 0.
    */
   outlivedBySeq(place: number): number;
-  /** Moves a cursor to the row at a position. */
+  /** Moves a cursor to the row at a position in the sorted list. */
   stand(cursor: VersionCursor, place: number): void;
 }
 

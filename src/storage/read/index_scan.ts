@@ -39,8 +39,8 @@ interface IndexHead {
 }
 
 /**
- * Opens a scan. Returns undefined if the index is not ready, or if some of the rows are in
- * history.
+ * Opens a scan in index order. Returns undefined if the index is not ready, or if some of the rows
+ * are in history.
  */
 export function openIndexScan(
   table: StoredTable,
@@ -55,7 +55,10 @@ export function openIndexScan(
   return new KnownRows(table, options, found);
 }
 
-/** If the scan requests a single, complete key without NULL, returns that key. */
+/**
+ * Returns the key that a scan requests, if it requests a single, complete key without NULL;
+ * undefined otherwise.
+ */
 function onlyKeyIn(spans: readonly IndexSpan[], { order }: TableIndex): Row | undefined {
   const [{ max, min } = {}] = spans;
   if (spans.length !== 1 || min === undefined || max === undefined) return undefined;
@@ -168,9 +171,9 @@ class IndexScan implements OrderedScan {
    * If there is a single key range, the positions within the range in each sorted list of rows.
    */
   #known: readonly RowSpan[] = [];
-  /** The index of the key range to be read next. */
+  /** The index of the key range to read next. */
   #spanIndex: number;
-  /** Compares ranges; defined only if the index enforces an exclusion constraint. */
+  /** Compares ranges for overlaps; defined only if the index enforces an exclusion constraint. */
   readonly #overlaps: Overlaps | undefined;
   /** The row that was compared most recently; undefined before the first comparison. */
   #last: { readonly piece: IndexPiece; readonly place: number } | undefined;
@@ -280,7 +283,10 @@ class IndexScan implements OrderedScan {
     return true;
   }
 
-  /** Fills the heap with the first rows of the next key range. Returns false if there is none. */
+  /**
+   * Fills the heap with the first rows of the next key range. Returns false if there is no further
+   * range.
+   */
   #openSpan(): boolean {
     const span = this.#options.spans[this.#spanIndex];
     if (span === undefined) return false;

@@ -57,8 +57,8 @@ export class NewestScan implements OrderedScan {
   }
 
   /**
-   * Opens a scan. Returns undefined if some of the rows are in history, which cannot be read
-   * backwards.
+   * Opens a scan from newest to oldest. Returns undefined if some of the rows are in history,
+   * which cannot be read backwards.
    */
   static open(table: StoredTable, options: OrderedScanOptions): NewestScan | undefined {
     assert(options.columnId === SEQ_COLUMN_ID, "newest-row scan: order column is not _seq");
@@ -116,7 +116,7 @@ export class NewestScan implements OrderedScan {
   }
 }
 
-/** Counts an owner's versions. */
+/** Counts the versions of an owner in a table. */
 function versionsOf(table: StoredTable, owner: number): number {
   let count = 0;
   for (const segment of table.segments) {

@@ -17,11 +17,11 @@ import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../contract/system_columns.ts"
 import type { StoredTable } from "../table/table.ts";
 import type { VersionCursor } from "../table/version_cursor.ts";
 
-/** The columns to read, and either the owner of all rows or the owner of each row. */
+/** Selects the columns to read, and either the owner of all rows or the owner of each row. */
 export interface OldVersionsOptions {
   readonly columnIds: readonly number[];
   readonly owner: number | Float64Array;
-  /** Finds a version. Defaults to {@linkcode found}. */
+  /** The function that finds a version. Defaults to {@linkcode found}. */
   readonly find?: typeof found;
 }
 
@@ -86,8 +86,8 @@ export function oldVersions(
 }
 
 /**
- * Returns the type of a column. For a column that has been dropped, which a reader may not know
- * yet, returns TEXT.
+ * Returns the type of a column. Returns TEXT for a column that has been dropped, because a reader
+ * may not know of the drop yet.
  */
 function typeOf(table: StoredTable, columnId: number): DataType {
   if (columnId === SEQ_COLUMN_ID) return BIGINT;

@@ -38,7 +38,7 @@ export interface OrderedPiece {
   stand(cursor: VersionCursor, row: number): void;
 }
 
-/** Selects the rows, and the column to order them by. */
+/** Selects the rows to read, and the column that determines their order. */
 export type PieceFilter = Pick<RowFilter, "owner" | "after" | "seqMax" | "upTo"> & {
   readonly columnId: number;
 };
@@ -63,8 +63,8 @@ export function piecesOf(table: StoredTable, filter: PieceFilter): OrderedPiece[
   for (const segment of table.segments) {
     if (segment.entry.minSeq > seqMax || segment.entry.maxSeq <= after) continue;
     const stored = segment.columnType(columnId);
-    // Values in a different stored form may have the same order, but cannot be compared with the
-    // other values.
+    // Values in a different stored form may have the same order, but cannot be compared with
+    // values in the current form.
     if (stored === undefined || formOf(stored) !== formOf(column.type)) return undefined;
     const groups = segment.guard(() => groupPieces({ segment, table }, filter));
     if (groups === undefined) return undefined;

@@ -32,8 +32,8 @@ import { type OrderedPiece, piecesOf } from "./ordered_piece.ts";
 import { columnTypeOf } from "./segment_scan.ts";
 
 /**
- * The minimum number of rows for an ordered scan. Fewer rows can be scanned just as fast without
- * an order.
+ * The minimum number of rows for an ordered scan. Fewer rows can be scanned just as fast without a
+ * sort order.
  */
 const ORDERED_ROWS_MIN = 4096;
 
@@ -47,7 +47,7 @@ const LOOKS_MAX = 16_384;
 interface OrderedHead {
   readonly piece: OrderedPiece;
   order: ColumnOrder | undefined;
-  /** The next position in the sort order. */
+  /** The position of the next row in the sort order. */
   place: number;
   last: number;
   /**
@@ -58,8 +58,8 @@ interface OrderedHead {
 }
 
 /**
- * Opens an ordered scan. Returns undefined if the rows cannot be read in this order, or if this
- * order is requested for the first time.
+ * Opens an ordered scan. Returns undefined if the rows cannot be read in the requested order, or
+ * if the order is requested for the first time.
  */
 export function openInOrder(
   table: StoredTable,
@@ -113,8 +113,8 @@ class StoreOrderedScan implements OrderedScan {
   }
 
   /**
-   * Opens a scan. Returns undefined if the rows cannot be sorted, or if there are too few for
-   * sorting to pay off.
+   * Opens an ordered scan. Returns undefined if the rows cannot be sorted, or if there are too few
+   * rows for sorting to pay off.
    */
   static open(table: StoredTable, options: OrderedScanOptions): StoreOrderedScan | undefined {
     const { after = 0, columnId, owner, upTo } = options;
@@ -217,7 +217,8 @@ class StoreOrderedScan implements OrderedScan {
       valueAt,
     });
     head.order = order;
-    // Starts one position before the first row, because `#advance` below moves on to it.
+    // The scan starts one position before the first row, because `#advance` moves on to the first
+    // row.
     head.place = isDescending ? end : first - 1;
     head.last = isDescending ? first : end - 1;
     if (first >= end) this.#heads.removeFirst();

@@ -34,7 +34,7 @@ export class Overlaps {
   readonly #index: TableIndex;
   readonly #math: RangeMath;
   readonly #type: DataType;
-  /** The position of the range within each key. */
+  /** The index of the range among the values of each key. */
   readonly #at: number;
 
   constructor(index: TableIndex) {
@@ -46,14 +46,17 @@ export class Overlaps {
   }
 
   /**
-   * Whether a row with this key could violate the constraint at all. With a NULL or an empty
-   * range, it cannot.
+   * Whether a row with this key can violate the exclusion constraint at all. It cannot if the key
+   * contains NULL or its range is empty.
    */
   canOverlap(key: Row): boolean {
     return !key.includes(null) && this.#rangeIn(key) !== undefined;
   }
 
-  /** Whether two rows with these keys violate the constraint. `canOverlap` must hold for both. */
+  /**
+   * Whether two rows with these keys violate the exclusion constraint. `canOverlap` must hold for
+   * both.
+   */
   doOverlap(left: Row, right: Row): boolean {
     if (this.#index.order.compare(left.slice(0, this.#at), right) !== 0) return false;
     return this.#math.overlap(this.#mustHaveRange(left), this.#mustHaveRange(right));
@@ -95,7 +98,10 @@ export class Overlaps {
     return this.#among(piecesInMemtable(memtable, this.#index, readOf(search), end), key);
   }
 
-  /** Returns the key of a new row that overlaps another new row; undefined if there is none. */
+  /**
+   * Returns the key of a new row whose range overlaps another new row's; undefined if there is
+   * none.
+   */
   keyAmong(memtable: Memtable, rows: readonly number[]): Row | undefined {
     const indexed = memIndexOf(memtable, this.#index);
     const { order } = this.#index;
@@ -172,7 +178,7 @@ export class Overlaps {
    */
   #endsBefore(piece: IndexPiece, place: number, key: Row): boolean {
     const { enforcedSeq = 0, state } = this.#index.stored;
-    // Until the existing rows have been checked, some of them may overlap.
+    // Until the existing rows have been checked, some of them may overlap each other.
     if (state !== "ready" || piece.outlivedBySeq(place) <= enforcedSeq) return false;
     return this.#isApart(piece, place, key);
   }

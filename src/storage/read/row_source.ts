@@ -6,7 +6,7 @@ export interface RowFilter {
   readonly owner: number;
   readonly upTo: number;
   readonly after: number;
-  /** The inclusive upper bound on a row's seq, at most `upTo`. */
+  /** The inclusive upper bound on the seqs of the rows to read, at most `upTo`. */
   readonly seqMax: number;
   readonly columnIds: readonly number[];
   readonly ranges: readonly ColumnRange[];
@@ -15,7 +15,10 @@ export interface RowFilter {
   readonly reusesMemory?: boolean;
   readonly defersNumbers?: boolean;
   readonly mayBeEmpty: boolean;
-  /** Decides which row groups this reader takes; undefined if it takes all of them. */
+  /**
+   * Decides which row groups of a divided scan this reader takes; undefined if it takes all of
+   * them.
+   */
   readonly share?: ScanShare | undefined;
 }
 
@@ -30,8 +33,8 @@ export const NO_ROWS: ScanBatch = { rowCount: 0, columns: [] };
 /** The rows of one segment or memtable, in ascending seq order. */
 export interface RowSource {
   /**
-   * Returns 1 to `limit` rows; undefined at the end. If batches may be empty, it may also return
-   * no rows.
+   * Returns 1 to `limit` rows; undefined at the end. If the filter allows empty batches, may also
+   * return no rows.
    */
   next(limit: number): ScanBatch | undefined;
   close(): void;

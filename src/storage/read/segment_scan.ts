@@ -59,9 +59,9 @@ export class SegmentScan implements RowSource {
   #isOpen = true;
   #group = -1;
   #groupEnd = -1;
-  /** The owner's rows in the segment. */
+  /** The range of the owner's rows in the segment. */
   #span: RowSpan | undefined;
-  /** The number of the next row to be read. */
+  /** The number of the next row to read. */
   #row = 0;
   #rowEnd = 0;
   /** The maximum number of rows in a batch of the current row group. */
@@ -71,7 +71,10 @@ export class SegmentScan implements RowSource {
   #chosen: Uint32Array | undefined;
   #chosenAt = 0;
   readonly #cursor = new VersionCursor();
-  /** The buffers by column; undefined if batches must not share memory. */
+  /**
+   * The buffers into which columns are decoded, by column id; undefined if batches must not share
+   * memory.
+   */
   readonly #buffers: Map<number, ColumnBuffer> | undefined;
 
   constructor(table: StoredTable, segment: OpenSegment, filter: RowFilter) {
@@ -142,7 +145,7 @@ export class SegmentScan implements RowSource {
     if (kept !== undefined) this.#row = start + (kept[0] ?? end - start);
   }
 
-  /** Finds the owner's rows whose seqs are within the bounds. */
+  /** Finds the rows of the owner whose seqs are within the scan's bounds. */
   #start(): void {
     const { reader } = this.#segment;
     const { start, end } = ownerSpan(reader, this.#filter);
@@ -191,7 +194,10 @@ export class SegmentScan implements RowSource {
     return false;
   }
 
-  /** Skips pages without a live row. Returns the first row beyond them that may be live. */
+  /**
+   * Skips pages of the deletion vector without a live row. Returns the first row beyond them that
+   * may be live.
+   */
   #firstAlive(start: number, end: number): number {
     const { upTo, withTombstones } = this.#filter;
     return withTombstones ? start : this.#segment.livePages.firstAlive({ start, end }, upTo);
@@ -208,7 +214,7 @@ export class SegmentScan implements RowSource {
     return this.#chosen !== undefined;
   }
 
-  /** Reads the selected rows value by value, since they are far apart. */
+  /** Reads the selected rows of a row group value by value, since they are far apart. */
   #chosenBatch(chosen: Uint32Array, limit: number): ScanBatch | undefined {
     while (this.#chosenAt < chosen.length) {
       const rows = chosen.subarray(this.#chosenAt, this.#chosenAt + Math.min(limit, CHOSEN_MAX));
@@ -275,7 +281,7 @@ export class SegmentScan implements RowSource {
   }
 }
 
-/** Returns an owner's rows with seqs above `after` and at most `seqMax`. */
+/** Returns the range of an owner's rows with seqs above `after` and at most `seqMax`. */
 export function ownerSpan(
   reader: SegmentReader,
   { owner, after, seqMax }: Pick<RowFilter, "owner" | "after" | "seqMax">,
@@ -353,8 +359,8 @@ export class GroupColumns {
   }
 
   /**
-   * Returns a range of a column's rows, numbered from the start of the group. They must be among
-   * the requested rows.
+   * Returns a range of a column's rows, numbered from the start of the row group. They must be
+   * among the requested rows.
    */
   rows(columnId: number, from: number, to: number): Vector {
     if (this.#buffers !== undefined && columnId > 0 && this.#segment.reader.isNumeric(columnId)) {
@@ -389,7 +395,7 @@ export class GroupColumns {
     return column === undefined ? stored : convertVector(stored, storedType, column.type);
   }
 
-  /** Returns the buffer for a column; undefined if batches must not share memory. */
+  /** Returns the decoding buffer for a column; undefined if batches must not share memory. */
   #bufferOf(columnId: number): ColumnBuffer | undefined {
     if (this.#buffers === undefined) return undefined;
     let buffer = this.#buffers.get(columnId);

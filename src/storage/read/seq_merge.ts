@@ -1,6 +1,6 @@
 /**
  * Merges rows from several sources in seq order. The sources may overlap, since the versions of a
- * history segment lie between those of other segments.
+ * history segment lie between versions of other segments.
  *
  * - The rows of each source ascend by seq. A source is opened only once its first row may be the
  *   next row.
@@ -21,8 +21,8 @@ export interface SeqSource<Rows> {
   /** A lower bound on the seqs of all rows that the source has yet to return. */
   readonly minSeq: number;
   /**
-   * Returns rows in ascending seq order; undefined at the end. If batches may be empty, it may
-   * also return no rows.
+   * Returns rows in ascending seq order; undefined at the end. A source that may return empty
+   * batches may also return no rows.
    */
   next(limit: number): Rows | undefined;
 }
@@ -85,7 +85,7 @@ function joined<Numbers extends Float64Array | Uint8Array>(
   return into;
 }
 
-/** An open source, and the rest of its last batch. */
+/** An open source of rows, and the rest of its last batch. */
 interface SeqHead<Rows> {
   readonly source: SeqSource<Rows>;
   rows: Rows | undefined;

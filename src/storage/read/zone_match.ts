@@ -6,7 +6,7 @@ import { formOf } from "../memtable/convert.ts";
 import type { OpenSegment } from "../table/open_segment.ts";
 import type { StoredTable } from "../table/table.ts";
 
-/** Returns false only if no row of the group can lie within all of the ranges. */
+/** Returns false only if no row of the row group can lie within all of the ranges. */
 export function mayMatch(
   { segment, table }: { readonly segment: OpenSegment; readonly table: StoredTable },
   ranges: readonly ColumnRange[],

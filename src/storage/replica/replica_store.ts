@@ -59,7 +59,7 @@ import { countLiveRows } from "../table/table_stats.ts";
 /** A segment opened by the reader, and the path of its file. */
 interface KnownSegment {
   readonly segment: OpenSegment;
-  /** The segment's deletion vector; undefined for a history segment. */
+  /** The deletion vector of the segment; undefined for a history segment. */
   readonly deletions: DeletionVector | undefined;
 }
 
@@ -152,8 +152,8 @@ export class ReplicaStore implements ReadStore {
   }
 
   /**
-   * Supports only the order by seq, which needs no sorting. Any other order would take as much
-   * memory as the column.
+   * Reads rows only in the order of seqs, which needs no sorting. Any other order would take as
+   * much memory as the column.
    */
   scanOrdered(tableId: number, options: OrderedScanOptions): OrderedScan | undefined {
     if (options.columnId !== SEQ_COLUMN_ID) return undefined;

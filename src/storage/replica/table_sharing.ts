@@ -24,7 +24,7 @@ import { isHistoryAt, type StoredTable } from "../table/table.ts";
 interface KnownMemtable {
   readonly id: number;
   readonly table: StoredTable;
-  /** How many of the memtable's rows the reader already has. */
+  /** The number of the memtable's rows that the reader already has. */
   rowCount: number;
   /** For each column stored in a plain array, the number of values that the reader already has. */
   readonly plainCounts: Map<MemColumn, number>;

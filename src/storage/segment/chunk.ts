@@ -72,7 +72,7 @@ export class Chunk {
     this.#file = file;
   }
 
-  /** The first part of the encoding: numbers, codes, or bits. */
+  /** The first part of the chunk's encoding: numbers, codes, or bits. */
   get array(): StoredArray {
     this.#array ??= this.#viewOfArray();
     return this.#array;

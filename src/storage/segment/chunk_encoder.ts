@@ -198,13 +198,14 @@ function encodeI32(
   if (min === max) return { encoding: CONSTANT, parts: [], base: min, min, max };
   const runs = nulls === undefined ? encodeRuns(numbers, range) : undefined;
   if (runs !== undefined) return runs;
-  // An i32 array can share the file's memory, so 32-bit offsets would have no advantage.
+  // An i32 array can share the file's memory, so encoding as 32-bit offsets would have no
+  // advantage.
   if (max - min <= SPAN_16) return encodeOffsets(numbers, nulls, range);
   const values = numbers instanceof Int32Array ? numbers : Int32Array.from(numbers);
   return { encoding: I32, parts: [bytesOf(values)], min, max };
 }
 
-/** Whether all values are the same. 0 and -0 are different here. */
+/** Whether all values are the same. For this test, 0 and -0 are different. */
 function isConstant({ areWhole, hasNan, max, min }: ChunkRange): boolean {
   return min === max && (min !== 0 || areWhole) && !hasNan;
 }

@@ -52,7 +52,7 @@ export interface Directory {
   /** The types of the table's columns, by column id. */
   readonly types: ReadonlyMap<number, DataType>;
   layoutOf(columnId: number): Layout;
-  /** The first row of each group, followed by the total row count. */
+  /** The first row of each row group, followed by the total row count. */
   readonly groupStarts: Uint32Array;
   readonly chunkEntries: DataView;
   readonly sections: Readonly<Record<SectionName, Section>>;
@@ -93,7 +93,7 @@ export function readDirectory(file: SegmentFile): Directory {
     hash: directoryHash,
     what: "the checksum of the directory",
   });
-  // The checksums are correct, so the contents are as `SegmentWriter` wrote them, and valid.
+  // The checksums are correct, so the directory is as `SegmentWriter` wrote it, and valid.
   return parseDirectory(file, header, trailer);
 }
 

@@ -61,13 +61,13 @@ export interface LiveRows {
   readonly upTo: number;
   /** The approximate number of rows replaced so far. */
   readonly hiddenCount: number;
-  /** Returns the rows that reads at `upTo` or later may need; undefined for all rows. */
+  /** Returns the rows that reads at seq `upTo` or later may need; undefined for all rows. */
   rows(): Uint16Array | undefined;
 }
 
 /**
- * The minimum number of obsolete rows in a sort order for which a new order is computed. With
- * fewer, it is just as fast to skip them.
+ * The minimum number of obsolete rows in a sort order for which a new order is computed. Skipping
+ * fewer rows is just as fast.
  */
 const OUTGROWN_ROWS_MIN = 512;
 
@@ -218,7 +218,7 @@ export function orderOf(vector: Vector): ColumnOrder | undefined {
   }
 }
 
-/** Sorts only the rows that a read may need. The rows keep their numbers. */
+/** Sorts only the rows that a read may need. Each row keeps its number. */
 export function liveOrderOf(vector: Vector, live: LiveRows): ColumnOrder | undefined {
   const chosen = live.rows();
   const wanted =
@@ -354,7 +354,7 @@ function sortWords(words: Uint32Array): void {
   new BigUint64Array(words.buffer, words.byteOffset, words.length / 2).sort();
 }
 
-/** Returns the runs of two or more words with equal values. */
+/** Returns the runs of two or more sort words with equal values. */
 function equalRuns(words: Uint32Array): { start: number; end: number }[] {
   const runs: { start: number; end: number }[] = [];
   const count = words.length / 2;

@@ -82,8 +82,8 @@ export class ColumnOrders {
   }
 
   /**
-   * Sorts a range of rows in a group, numbered from the first row of the range. The result is not
-   * cached.
+   * Sorts a range of rows in a row group, numbered from the first row of the range. The result is
+   * not cached.
    */
   ofRows(
     columnId: number,

@@ -89,8 +89,8 @@ export const SEGMENT_BYTES_MAX: number = 2 ** 32;
 const SEALED_BYTES = 56;
 
 /**
- * The format number. The header has the same layout in every format, which makes a newer file
- * distinguishable from a damaged one.
+ * The newest format number. The header has the same layout in every format, which makes a newer
+ * file distinguishable from a damaged file.
  */
 export const SEGMENT_FORMAT = 6;
 
@@ -107,8 +107,8 @@ export const HISTORY_FORMAT = 4;
 export const PACKED_FORMAT = 3;
 
 /**
- * The format of a file that is neither history nor packed. Programs that do not know the newer
- * formats can read it, too.
+ * The format of a file that is neither a history segment nor has packed chunks. Programs that do
+ * not know the newer formats can read it, too.
  */
 export const PLAIN_FORMAT = 2;
 

@@ -39,7 +39,7 @@ export class IndexOrder {
     this.#areNumbers = columns.map(({ type }) => isNumber(type));
   }
 
-  /** Whether another row can have a key equal to this one. */
+  /** Whether another row can have a key that equals this key. */
   canRecur(key: Row): boolean {
     return this.#equalNulls || !key.includes(null);
   }
@@ -60,7 +60,7 @@ export class IndexOrder {
     return this.#comparators[at]?.(left, right) ?? 0;
   }
 
-  /** Converts a value to be searched for in the first column to the form that keys contain. */
+  /** Converts a search value for the first column to the form that keys contain. */
   firstFormOf(value: Value): Value {
     const [first] = this.columns;
     return first === undefined ? value : keyFormOf(first.type, value);
@@ -150,7 +150,7 @@ function prefixOfUtf8(text: string, start: number): number {
   return prefixOfBytes(scratch, 0, written);
 }
 
-/** Whether a value of this type is its own prefix, unless it is very large. */
+/** Whether a value of this type is its own prefix, unless the value is very large. */
 function isNumber(type: DataType): boolean {
   return isNumberType(type) || type.kind === "boolean";
 }

@@ -49,8 +49,8 @@ export function fillPrefixes(
 }
 
 /**
- * The first string in a column, and the length of the prefix that all strings so far share with
- * it.
+ * The first string in a column, and the length of the prefix that all strings read so far share
+ * with it.
  */
 export interface CommonBytes {
   readonly first: Uint8Array;

@@ -39,7 +39,7 @@ export function* hashKeys(
   return new Uint32Array(hashes.buffer);
 }
 
-/** Mixes a vector's values into the hashes of some rows. */
+/** Mixes a vector's values into the key hashes of some rows. */
 function mixVector(hashes: Int32Array, vector: Vector, start: number): void {
   if (vector.kind === "i32" || vector.kind === "f64") {
     mixNumbers(hashes, vector.values, start);

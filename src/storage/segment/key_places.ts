@@ -40,7 +40,7 @@ function signed(numbers: Uint32Array): Int32Array {
   return new Int32Array(numbers.buffer, numbers.byteOffset, numbers.length);
 }
 
-/** The number of entries processed between two yields. */
+/** The number of key index entries processed between two yields. */
 const STEP_ENTRIES = 65536;
 
 /**
@@ -97,7 +97,7 @@ function countDigits(hashes: Int32Array, shift: number, places: Int32Array): voi
   }
 }
 
-/** Moves each entry to the next free position for its digit. */
+/** Moves each entry to the next free position for its digit in the radix sort. */
 function placeByDigit(
   part: SignedEntries,
   into: SignedEntries,
@@ -232,7 +232,7 @@ export function filterHas(filter: Uint8Array, hash: number): boolean {
   let bits = scatter(hash | 0);
   for (let round = 0; round < 6; round += 1) {
     if (round === 3) bits = scatter(~hash);
-    // Reads from the 32-bit words that the writer stored with low bytes first.
+    // Reads single bytes of the 32-bit words, which the writer stored with low bytes first.
     const at = block + ((bits >>> 3) & 63);
     if ((((filter[at] as number) >> (bits & 7)) & 1) === 0) return false;
     bits >>>= 9;

@@ -1,7 +1,7 @@
 /**
  * Finds the row of a key in a segment. The bounds of the segment's keys exclude most new keys, and
- * the filter excludes most of the others. For the remaining keys, the hash index (`key_places.ts`)
- * provides candidate rows, whose values are then compared.
+ * the Bloom filter excludes most of the remaining keys. For keys that neither excludes, the hash
+ * index (`key_places.ts`) provides candidate rows, whose values are then compared.
  */
 import { assert } from "../../base/assert.ts";
 import type { Row, Value } from "../../types/mod.ts";
@@ -75,7 +75,7 @@ export class KeySearch {
 
   /**
    * Whether a key lies outside the bounds of the segment's keys. Most keys ascend with time, so a
-   * new key usually does.
+   * new key usually lies outside.
    */
   #isOutsideBounds(key: Row): boolean {
     const [value] = key;

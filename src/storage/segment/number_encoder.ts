@@ -34,12 +34,12 @@ interface NumberBounds {
   readonly max: number;
 }
 
-/** Encodes integers without NULLs as runs; undefined if that would take too many runs. */
+/** Encodes integers without NULLs as runs. Returns undefined if they would take too many runs. */
 export function encodeRuns(
   numbers: EncodableNumbers,
   { min, max }: NumberBounds,
 ): EncodedValues | undefined {
-  // Beyond this bound, the step between two numbers may be inexact.
+  // If the numbers span a greater range, the step between two of them may be inexact.
   if (max - min > Number.MAX_SAFE_INTEGER) return undefined;
   const count = numbers.length;
   const runCountMax = Math.floor(count / ROWS_PER_RUN_MIN);

@@ -61,7 +61,7 @@ interface EncodedPart {
 /** Some rows of a packed chunk, copied into memory of their own. */
 interface ChunkWindow {
   readonly chunk: Chunk;
-  /** The chunk row at which the window begins. */
+  /** The number, within the chunk, of the window's first row. */
   readonly first: number;
 }
 
@@ -75,7 +75,10 @@ interface ChunkWindowOptions {
   readonly withTexts?: boolean;
 }
 
-/** For each encoding with an array of values, the size in bytes of one value in its first part. */
+/**
+ * For each encoding with an array of values, the size in bytes of one value in the encoding's
+ * first part.
+ */
 const VALUE_BYTES: ReadonlyMap<number, number> = new Map([
   [F64, 8],
   [F32, 4],
@@ -225,7 +228,7 @@ export class PackedChunk {
     { buffer, withTexts = true }: ChunkWindowOptions = {},
   ): ChunkWindow {
     const { entry, rowCount } = this.#shape;
-    // Runs are few, so they are copied as a whole. Bits have to start at a byte boundary.
+    // A chunk has few runs, so they are copied as a whole. Bits have to start at a byte boundary.
     const first = entry.encoding === RUNS ? 0 : start - (start % 8);
     const last = entry.encoding === RUNS ? rowCount : end;
     const parts = entry.hasNulls ? [bitsPart(0, first, last)] : [];
@@ -276,19 +279,19 @@ export class PackedChunk {
     }
   }
 
-  /** The offset of the first part, after the null bits. */
+  /** The offset of the first part of the encoding, after the null bits. */
   get #partsAt(): number {
     const { entry, rowCount } = this.#shape;
     return entry.hasNulls ? padded(Math.ceil(rowCount / 8)) : 0;
   }
 
-  /** The offset where the string offsets of a dictionary begin. */
+  /** The offset at which the string offsets of a dictionary begin. */
   get #dictionaryAt(): number {
     const { entry, rowCount } = this.#shape;
     return this.#partsAt + padded(codeBytes(entry.auxiliary) * rowCount);
   }
 
-  /** Reads one string from a dictionary without reading the others. */
+  /** Reads one string from a dictionary without reading the other strings. */
   #dictionaryText(code: number): string {
     const at = this.#dictionaryAt;
     const textsAt = at + padded((this.#shape.entry.auxiliary + 1) * 4);

@@ -66,8 +66,8 @@ export interface PackedCandidate {
 }
 
 /**
- * Packs the bytes of a chunk; undefined if it is to stay unpacked. Each step between yields takes
- * well below a millisecond.
+ * Packs the bytes of a chunk. Returns undefined if the chunk is to stay unpacked. Each step
+ * between yields takes well below a millisecond.
  */
 export function* packedBytes(
   { chunk, layout, rowCount }: PackedCandidate,
@@ -105,8 +105,8 @@ export function blockCountOf(byteCount: number): number {
 }
 
 /**
- * Whether the values of a chunk are long enough for packing. Dictionaries are already compact.
- * Embeddings and numbers hardly shrink, and are scanned often.
+ * Whether the values of a chunk are long enough for packing. Values in dictionaries are already
+ * compact. Embeddings and numbers hardly shrink, and are scanned often.
  */
 function isLong({ bytes, header }: EncodedChunk, layout: Layout, valueCount: number): boolean {
   const isText = header.encoding === TEXT;

@@ -146,7 +146,7 @@ export class SegmentReader {
     return this.#directory.types.get(columnId);
   }
 
-  /** Returns the first row of a group. */
+  /** Returns the first row of a row group. */
   groupStart(groupIndex: number): number {
     assert(groupIndex <= this.groupCount, "segment reader: row group is out of range");
     return this.#directory.groupStarts[groupIndex] as number;
@@ -156,12 +156,12 @@ export class SegmentReader {
     return this.groupStart(groupIndex + 1) - this.groupStart(groupIndex);
   }
 
-  /** Returns the index of the group that contains a row. */
+  /** Returns the index of the row group that contains a row. */
   groupOf(row: number): number {
     assert(row >= 0 && row < this.rowCount, "segment reader: row is out of range");
     const starts = this.#directory.groupStarts;
-    // This estimate is exact while groups are full. After a group that ended early because of its
-    // size, it is too low.
+    // The estimate is exact as long as row groups are full. After a group that ended early because
+    // of its size, the estimate is too low.
     let low = Math.min(Math.floor(row / ROW_GROUP_ROWS_MAX), this.groupCount - 1);
     if ((starts[low + 1] as number) > row) return low;
     let high = this.groupCount;
@@ -273,7 +273,7 @@ export class SegmentReader {
     return numbersOf(this.#system(SEQ_COLUMN_ID, groupIndex));
   }
 
-  /** For each row of a group, returns the seq of the version that it replaced, or 0. */
+  /** For each row of a row group, returns the seq of the version that it replaced, or 0. */
   prevs(groupIndex: number): Float64Array {
     return numbersOf(this.#system(PREV_COLUMN_ID, groupIndex));
   }
@@ -286,7 +286,7 @@ export class SegmentReader {
     return numbersOf(this.#system(REPLACING_COLUMN_ID, groupIndex));
   }
 
-  /** For each version of a group, returns the last seq of its commit. */
+  /** For each version of a row group, returns the last seq of its commit. */
   commitSeqs(groupIndex: number): Float64Array {
     const chunkIndex = this.#systemChunkIndex(COMMIT_COLUMN_ID, groupIndex);
     const { base, max } = this.#entry(chunkIndex);
@@ -296,14 +296,14 @@ export class SegmentReader {
     return numbersOf(this.#system(COMMIT_COLUMN_ID, groupIndex));
   }
 
-  /** For each row of a group, returns 1 if it is a tombstone, otherwise 0. */
+  /** For each row of a row group, returns 1 if it is a tombstone, otherwise 0. */
   deleted(groupIndex: number): Uint8Array {
     const vector = this.#system(DELETED_COLUMN_ID, groupIndex);
     assert(vector.kind === "bool", "segment reader: tombstone column is not boolean");
     return vector.values;
   }
 
-  /** Whether any row of a group is a tombstone. Determined without reading the rows. */
+  /** Whether any row of a row group is a tombstone. Determined without reading the rows. */
   hasTombstones(groupIndex: number): boolean {
     const entry = this.#entry(this.#systemChunkIndex(DELETED_COLUMN_ID, groupIndex));
     return entry.byteCount > 0 || entry.base === 1;
@@ -391,7 +391,7 @@ export class SegmentReader {
     return this.#valueIn(chunkIndex, row - this.groupStart(groupIndex)) === true;
   }
 
-  /** Copies a single value; undefined if the column is not in the file. */
+  /** Copies the value of a column in one row; undefined if the column is not in the file. */
   valueAt(columnId: number, row: number): Value | undefined {
     const groupIndex = this.groupOf(row);
     const chunkIndex = this.#chunkIndex(columnId, groupIndex);
@@ -445,7 +445,7 @@ export class SegmentReader {
     for (const section of Object.values(this.#directory.sections)) yield* section.touchSteps();
   }
 
-  /** Unmaps the file. From then on, existing views have length 0. */
+  /** Unmaps the segment file. From then on, existing views have length 0. */
   close(): void {
     assert(this.#isOpen, "segment reader: segment closed twice");
     this.#isOpen = false;

@@ -59,7 +59,7 @@ export class SegmentFile {
     return this.#map.bytes;
   }
 
-  /** Reads bytes into a new array, without using the map. */
+  /** Reads bytes into a new array, without using the memory map. */
   read(offset: number, byteCount: number): Uint8Array {
     const bytes = new Uint8Array(byteCount);
     this.#fill(bytes, offset);

@@ -33,11 +33,11 @@ const FORM: IndexForm = {
 
 /** The contents of a segment's inverted index. */
 export interface TermEntries {
-  /** One part per row group, in the order of the groups. */
+  /** The parts of the index, one per row group, in the order of the groups. */
   readonly parts: readonly TermPart[];
 }
 
-/** Writes the parts of a file as they are produced, and the header at the end. */
+/** Writes the parts of an index file as they are produced, and the header at the end. */
 export class TermFileWriter {
   readonly #file: DiskFile;
   readonly #place: IndexFilePlace;

@@ -10,7 +10,9 @@ export type RowList = Uint16Array | Uint32Array;
 
 /** Provides the rows that contain a term. */
 export interface TermLists {
-  /** Returns the row lists of all terms that equal `term` or, with `isPrefix`, begin with it. */
+  /**
+   * Returns the lists of rows of all terms that equal `term` or, with `isPrefix`, begin with it.
+   */
   listsOf(term: string, isPrefix: boolean): readonly RowList[];
 }
 
@@ -23,8 +25,8 @@ export function countByTerms(lists: TermLists, query: TermQuery, range: RowSpan)
   const { least, parts } = query;
   if (parts.length < least) return 0;
   const counts = parts.map((part) => countByTerms(lists, part, range));
-  // A matching row lacks at most `parts.length - least` parts, so it has at least one of the
-  // `parts.length - least + 1` rarest parts.
+  // A row that matches lacks at most `parts.length - least` of the conditions, so it has at least
+  // one of the `parts.length - least + 1` rarest conditions.
   const rarest = counts.toSorted((left, right) => left - right).slice(0, parts.length - least + 1);
   return rarest.reduce((sum, count) => sum + count, 0);
 }

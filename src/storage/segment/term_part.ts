@@ -104,7 +104,7 @@ export class TermPart implements TermLists {
   }
 }
 
-/** Collects the terms of the rows in one group. */
+/** Collects the terms of the rows in one row group. */
 export class TermPartBuilder {
   readonly #firstRow: number;
   readonly #numbers = new Map<string, number>();
@@ -121,7 +121,7 @@ export class TermPartBuilder {
     this.#firstRow = firstRow;
   }
 
-  /** Adds the terms of the next row. */
+  /** Adds the terms of the next row of the row group. */
   add(terms: readonly string[]): void {
     const row = this.#ends.length;
     assert(row < ROWS_MAX, "inverted index: row group has more than 65,536 rows");
@@ -169,8 +169,8 @@ export class TermPartBuilder {
   }
 
   /**
-   * Computes where each term's list begins. Returns, for each term, the position where its next
-   * row is to be stored.
+   * Computes the position at which each term's list begins. Returns, for each term, the position
+   * at which its next row is to be stored.
    */
   #placeTerms(terms: readonly string[], starts: Uint32Array): Uint32Array {
     const places = new Uint32Array(terms.length);

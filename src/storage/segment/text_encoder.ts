@@ -54,7 +54,7 @@ function encodeDictionary(values: readonly Value[]): EncodedValues | undefined {
     let code = codeByText.get(text);
     if (code === undefined) {
       code = codeByText.size;
-      // A dictionary does not pay off with more than half as many values as rows.
+      // A dictionary does not pay off if it has more than half as many values as there are rows.
       if (code >= DICTIONARY_VALUES_MAX) return undefined;
       if (code >= SAMPLE_ROWS && code * 2 > row) return undefined;
       codeByText.set(text, code);
@@ -89,7 +89,8 @@ function encodeCodes({ codes, nulls, values }: DictionaryVector): EncodedValues 
 }
 
 /**
- * Builds a dictionary. Returns undefined if there are too few rows for this many values.
+ * Builds a dictionary. Returns undefined if there are too few rows for the number of distinct
+ * values.
  *
  * @param codes One code per row.
  */

@@ -80,7 +80,7 @@ export interface SegmentRows {
   readonly commitSeqs: Float64Array;
   /** For each row, 1 if it is a tombstone, otherwise 0. */
   readonly deleted: Uint8Array;
-  /** For each row, the seq that replaced it. Only for a history segment. */
+  /** For each row, the seq that replaced it. Set only for a history segment. */
   readonly replacingSeqs?: Float64Array | undefined;
 }
 
@@ -148,8 +148,8 @@ export class SegmentWriter {
   readonly #entries: ChunkEntry[] = [];
   readonly #groupStarts: number[] = [];
   /**
-   * Byte writers for f64 and u32 values are used, since a segment may have millions of owners and
-   * rows.
+   * Stored as bytes of f64 and u32 values rather than as arrays of numbers, since a segment may
+   * have millions of owners and rows.
    */
   readonly #owners = new ByteWriter();
   readonly #ownerStarts = new ByteWriter();

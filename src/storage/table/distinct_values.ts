@@ -24,9 +24,12 @@ const RUN_ROWS = 512;
 
 /** The properties of a column that a sample of a segment reveals. */
 interface Sample {
-  /** The estimated number of distinct values; infinite if no value occurs in two runs. */
+  /**
+   * The estimated number of distinct values; infinite if no value occurs in two runs of sampled
+   * rows.
+   */
   readonly distinct: number;
-  /** The number of distinct values in a run, divided by its row count. */
+  /** The number of distinct values in a run of sampled rows, divided by its row count. */
   readonly valuesPerRow: number;
   /** Whether all sampled values are whole numbers. */
   readonly areWhole: boolean;
@@ -35,8 +38,8 @@ interface Sample {
 const SAMPLES = new WeakMap<OpenSegment, Map<number, Sample | undefined>>();
 
 /**
- * Returns the estimated number of distinct values, including those of replaced versions. Returns
- * undefined if no segment has the column, or if its values are objects.
+ * Returns the estimated number of distinct values in a column, including the values of replaced
+ * versions. Returns undefined if no segment has the column, or if its values are objects.
  */
 export function distinctValues(
   table: StoredTable,
@@ -55,7 +58,7 @@ export function distinctValues(
   return Math.max(1, Math.round(Math.min(estimate, span ?? estimate)));
 }
 
-/** Returns a sample of a column. It is taken only once per column and segment. */
+/** Returns a sample of a column. The sample is taken only once per column and segment. */
 function sampleOf(segment: OpenSegment, columnId: number): Sample | undefined {
   const known = SAMPLES.get(segment) ?? new Map<number, Sample | undefined>();
   SAMPLES.set(segment, known);

@@ -24,7 +24,7 @@
 import { HOUR_MS } from "../../base/clock.ts";
 import type { Seq, SeqGenerator } from "../../base/seq.ts";
 
-/** Marks a source row that is not in the merged segment with current versions. */
+/** Marks a source row that is not in the merged segment of current versions. */
 export const NOT_CURRENT = 0xffff_ffff;
 
 /**
@@ -66,8 +66,8 @@ export interface HistoryLimits {
 
 /** Returns the newest seq up to which replaced versions may be discarded. */
 export function retentionFloorSeqOf(ids: Ages, historyMs: number): Seq {
-  // After the clock has jumped forward, versions look old although a client may still be loading
-  // them.
+  // After the clock has jumped forward, versions look older than they are, although a client may
+  // still be loading them.
   return ids.agedSeq(Math.max(historyMs, KEPT_MS_MIN + ids.jumpedMs(KEPT_MS_MIN))) as Seq;
 }
 
@@ -166,7 +166,7 @@ interface Version {
   readonly isPast: boolean;
 }
 
-/** Keeps, for each owner of a table, the position from which all changes can be replayed. */
+/** Keeps, for each owner of a table, the seq from which all changes can be replayed. */
 export class LowWatermark {
   /** A lower bound on the low watermarks of all owners. */
   readonly floor: number;

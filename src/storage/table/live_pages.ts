@@ -198,7 +198,9 @@ export class LivePages {
     return rows;
   }
 
-  /** Whether a page may contain a replaced row, or one of its row groups a tombstone. */
+  /**
+   * Whether a page may contain a replaced row, or one of its row groups may contain a tombstone.
+   */
   #mayHide({ end, start }: RowSpan): boolean {
     const { deletions, reader } = this.#rows;
     if (deletions.countOfPage(start >>> PAGE_BITS) > 0) return true;

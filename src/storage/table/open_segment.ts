@@ -45,8 +45,8 @@ const UNREADABLE_HINT = "check the disk, then restart the server, which will try
 const DAMAGED_HINT = "rows of other tables can still be read; restore a backup, or drop the table";
 
 /**
- * Returns the error for a statement that has encountered damage. Later statements get the same
- * error.
+ * Returns the error for a statement that has found a segment damaged. Later statements get the
+ * same error.
  */
 export function refusalFor(damage: CorruptionError): DatabaseError {
   const hint = damage instanceof UnreadableError ? UNREADABLE_HINT : DAMAGED_HINT;
@@ -74,7 +74,7 @@ export class OpenSegment {
   entry: SegmentEntry;
   readonly #files: SegmentFiles;
   #isUnreadableNow = false;
-  /** The replacements that recovery could not record, in log order. */
+  /** The replacements that recovery could not record in the segment, in log order. */
   #missed: MissedReplacement[] = [];
   #reader: SegmentReader | undefined;
   #orders: ColumnOrders | undefined;
@@ -265,7 +265,10 @@ export class OpenSegment {
     if (this.entry.quarantined) throw this.#refusal();
   }
 
-  /** Runs a read and reports any damage that it encounters. @throws {CorruptionError} */
+  /**
+   * Runs a read of the segment, and reports any damage that the read finds. @throws
+   * {CorruptionError}
+   */
   guard<T>(read: () => T): T {
     try {
       return read();
@@ -339,8 +342,8 @@ export class OpenSegment {
     return this.#isUnreadableNow ? { ...this.entry, quarantined: false } : this.entry;
   }
 
-  // A separate method, because the getters run for every value, and a closure in them would be
-  // costly.
+  // The refusal has a method of its own, because the getters run for every value, and a closure in
+  // them would be costly.
 
   #refusal(): DatabaseError {
     const { segmentId, tableId } = this.entry;
@@ -428,7 +431,7 @@ export class OpenSegment {
     return this.reader.columnType(columnId);
   }
 
-  /** Returns a key's newest row at or below `upTo`; -1 if there is none. */
+  /** Returns the row of a key's newest version at or below `upTo`; -1 if there is none. */
   findKey(owner: number, key: Row, upTo: number = Infinity): number {
     if (upTo < this.entry.minSeq) return -1;
     try {
@@ -541,7 +544,8 @@ export class OpenSegment {
 
   revert(row: number): void {
     if (this.isHistory) {
-      // The key of a tombstone in history has been inserted again, which history does not record.
+      // The replacement was an insertion of the key of a tombstone in history, which history does
+      // not record.
       assert(this.isDeletedAt(row), "open segment: cannot revert the replacement of a history row");
       return;
     }

@@ -24,7 +24,7 @@ import {
 } from "./listed_files.ts";
 import type { OpenSegment, SegmentFiles } from "./open_segment.ts";
 
-/** The part of the storages that concerns segments; see `storage/storages.ts`. */
+/** The operations of the storages that concern segments; see `storage/storages.ts`. */
 export interface StorageFaults {
   faultOf(storageId: string): string | undefined;
   requireThere(home: SegmentHome | undefined): void;
@@ -46,7 +46,9 @@ export class LocalSegmentFiles implements SegmentFiles {
   readonly #options: SegmentFilesOptions;
   readonly #holds = new Holds();
   readonly #seldomLog: SeldomLog;
-  /** Files to remove. They are no longer listed, and nothing holds them in place. */
+  /**
+   * The paths of files to remove. No manifest entry lists them, and nothing holds them in place.
+   */
   readonly #toRemove: string[] = [];
   #removal: Promise<void> | undefined;
 
@@ -221,8 +223,8 @@ export class LocalSegmentFiles implements SegmentFiles {
   }
 
   /**
-   * Removes one file at a time, because simultaneous removals would occupy the threads that
-   * commits need for their syncs.
+   * Removes the next file. Files are removed one at a time, because simultaneous removals would
+   * occupy the threads that commits need for their syncs.
    */
   #removeNext(): Promise<void> | undefined {
     for (let path = this.#toRemove.shift(); path !== undefined; path = this.#toRemove.shift()) {

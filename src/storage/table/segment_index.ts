@@ -32,8 +32,8 @@ function prefixOfEncoded(text: string, common: string): number {
   return prefixOfBytes(bytes, common.length, bytes.length);
 }
 
-// The string that was last searched for, and the common bytes that it was compared with. A search
-// looks for one string in several segments, whose strings usually begin with the same bytes.
+// The string of the last search, and the common bytes with which it was compared. A search looks
+// for one string in several segments, whose strings usually begin with the same bytes.
 let lastText: string | undefined;
 let lastCommon = "";
 let lastPrefix = 0;
@@ -88,7 +88,10 @@ export class SegmentIndex {
     return this.#entries.rows[place] as number;
   }
 
-  /** Returns the prefix of the key at a position, in a form that is comparable across segments. */
+  /**
+   * Returns the prefix of the key at a position of the index, in a form that is comparable across
+   * segments.
+   */
   prefixAt(place: number): number {
     const prefix = this.#ownPrefixAt(place);
     const isShort = this.#entries.commonBytes > 0 && prefix !== Number.POSITIVE_INFINITY;
@@ -152,12 +155,12 @@ export class SegmentIndex {
     return this.#placeAmong({ start: low, end: high }, values, isAfter);
   }
 
-  /** Whether the key at a position has exactly the given values. */
+  /** Whether the key at a position of the index has exactly the given values. */
   isKeyAt(place: number, values: Row): boolean {
     return this.compareAt(place, values) === 0;
   }
 
-  /** Compares the key at a position with values for the index's leading columns. */
+  /** Compares the key at a position of the index with values for the index's leading columns. */
   compareAt(place: number, values: Row): number {
     const wanted = this.#ownPrefixOf(values[0] ?? null);
     const prefix = this.#ownPrefixAt(place);

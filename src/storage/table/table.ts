@@ -91,7 +91,7 @@ export class StoredTable {
    * space.
    */
   sizeFloorSeq = 0;
-  /** The seq above which replaced versions are kept, whatever their age and size. */
+  /** The seq above which replaced versions are kept, regardless of their age and size. */
   heldAfterSeq: number = Infinity;
   /**
    * Serialises the parts of flushes and merges that change the list of segments. Their other parts
@@ -186,7 +186,8 @@ export class StoredTable {
   }
 
   /**
-   * Records a fault in a storage that the table needs. The table's segments are then left alone.
+   * Records a fault in a storage that the table needs. From then on, the table's segments are left
+   * alone.
    */
   noteFaults(storages: Pick<StorageFaults, "faultOf">): void {
     const { home, name } = this.#definition;
@@ -384,8 +385,8 @@ export class StoredTable {
   }
 
   /**
-   * If the newest version in the segments has been replaced, the replacing version has moved to
-   * history, and no live row has the key.
+   * If the newest version in the segments has been replaced, the version that replaced it has
+   * moved to history, and no live row has the key.
    */
   #findNewestStored(owner: number, key: Row): VersionCursor | undefined {
     const found = this.#findInSegments(owner, key, Infinity);
@@ -460,7 +461,7 @@ export class StoredTable {
 
   /**
    * Moves the cursor to a key's newest version at or below `upTo` if a memtable contains that
-   * version or its successor.
+   * version or the version that replaced it.
    */
   findInMemory(owner: number, values: Row, upTo: number): VersionCursor | undefined {
     const key = keyOfValues(values);

@@ -63,7 +63,10 @@ export function isEnforced({ stored }: TableIndex): boolean {
   return refusesRows(stored) && stored.state !== "building";
 }
 
-/** Whether an index refuses rows once all existing rows have been checked. */
+/**
+ * Whether an index refuses rows once all existing rows have been checked, as unique indexes and
+ * exclusion constraints do.
+ */
 export function refusesRows({
   isExclusion,
   isUnique,
