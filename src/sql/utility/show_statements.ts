@@ -81,7 +81,7 @@ interface ShowCall {
   readonly namespace: string;
   /** The server's address as the caller sees it, for SHOW EXPORT. */
   readonly server: ServerAddress | undefined;
-  /** The settings changed by SET. */
+  /** The settings changed by SET, for SHOW. */
   readonly requestSettings: readonly ShownSetting[];
 }
 
@@ -192,7 +192,7 @@ function showPolicies(
   return rowsResult(SHOW_POLICIES_COLUMNS, rows, principal.userId);
 }
 
-/** Lists the columns of a table, a view or a system view. */
+/** Lists the columns of a table, a user-defined view or a system view. */
 function describe(
   deps: ShowDeps,
   node: DescribeStatement | ShowColumnsStatement,

@@ -1,6 +1,6 @@
 /**
- * Implements STORAGE CHECK, which tests that the server can write, read, list and delete files in
- * a storage by doing so.
+ * Implements STORAGE CHECK, which tests whether the server can use a storage by writing, reading,
+ * listing and deleting a file in it.
  */
 import { shownMs } from "../../base/clock.ts";
 import type { Catalog } from "../../catalog/mod.ts";
@@ -39,8 +39,8 @@ export function checkedStorage(
 }
 
 /**
- * Checks a storage. Returns a single row; EXTENDED adds the size and free space of its file
- * system.
+ * Checks a storage. Returns a single row; with EXTENDED, the row includes the size and free space
+ * of the storage's file system.
  * @throws {DatabaseError} OBJECT_NOT_FOUND
  */
 export async function checkStorage(

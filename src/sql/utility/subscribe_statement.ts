@@ -64,7 +64,10 @@ export function subscribe(
   return rowsResult(SUBSCRIBE_COLUMNS, [row], principal.userId);
 }
 
-/** Returns the explanation, one line per row. @throws {DatabaseError} See {@linkcode subscribe}. */
+/**
+ * Returns the explanation of how a query would be followed, one line per row. @throws
+ * {DatabaseError} See {@linkcode subscribe}.
+ */
 export function explainSubscribe(
   deps: LivePlanDeps & Pick<SqlEnvironment, "live">,
   node: SubscribeStatement,
@@ -162,7 +165,7 @@ function keyOf(
     : keyFields.map(nameOf).join(", ");
 }
 
-/** Plans the query. Error positions refer to the request's SQL. */
+/** Plans the query to be followed. Error positions refer to the request's SQL. */
 function planOf(
   deps: LivePlanDeps,
   { _location, source, sourceStart }: SubscribeStatement,
@@ -185,7 +188,7 @@ function planOf(
   }
 }
 
-/** Returns a parameter as JSON. Numbers keep all their digits. */
+/** Returns the value of a parameter as JSON. Numbers keep all their digits. */
 function jsonOf(parameter: SqlParameter): string {
   if (typeof parameter !== "object" || parameter === null) return JSON.stringify(parameter);
   return "json" in parameter ? parameter.json : parameter.number;

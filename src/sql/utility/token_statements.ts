@@ -45,7 +45,10 @@ const INVITATION_COLUMNS: readonly PlainColumn[] = [
 
 const RIGHTS: readonly TokenRight[] = ["read", "write", "define", "act"];
 
-/** Checks a statement without changing anything. @throws {DatabaseError} */
+/**
+ * Checks a statement about a token or an invitation, without changing anything. @throws
+ * {DatabaseError}
+ */
 export function checkTokenStatement(node: SecretDefinition, call: TokenCall): void {
   const { auth } = call.deps;
   const { principal } = call;

@@ -1,4 +1,4 @@
-/** Reads the numbers and strings in CONSUME and ACK. They are literals or parameters. */
+/** Reads the numbers and strings in CONSUME and ACK, which are literals or parameters. */
 import { DatabaseError } from "../../base/errors.ts";
 import type { Value } from "../../types/mod.ts";
 import type { Statement, TopicArgument } from "../parse/ast/ast.ts";

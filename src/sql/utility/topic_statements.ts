@@ -252,7 +252,7 @@ function ascending(offsets: readonly number[]): number[] {
   return [...new Set(offsets)].toSorted((left, right) => left - right);
 }
 
-/** Runs ACK in a separate commit. @throws {DatabaseError} */
+/** Runs an ACK statement in a commit of its own. @throws {DatabaseError} */
 export async function ack(
   deps: TopicStatementDeps,
   node: AckStatement,

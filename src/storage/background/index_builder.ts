@@ -112,8 +112,8 @@ export async function checkIndex(
 }
 
 /**
- * Creates the error for a duplicate key or an overlapping range. The message does not show keys of a USER table, because
- * the check also covers other users' rows.
+ * Creates the error for a duplicate key or an overlapping range. The message does not show keys of
+ * a USER table, because the check also covers other users' rows.
  */
 function duplicate(
   { definition }: StoredTable,

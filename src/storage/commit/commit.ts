@@ -62,7 +62,7 @@ export class Committer {
   readonly #seqs: SeqGenerator;
   readonly #space: SpaceGuard;
   readonly #events: CommitterEvents;
-  /** The owners that may no longer commit. */
+  /** The owners that may no longer make commits. */
   readonly #retiredOwners = new Set<number>();
 
   constructor(options: CommitterOptions, events: CommitterEvents) {
@@ -324,7 +324,7 @@ export class Committer {
 
   /**
    * Inserts rows in columnar form, outside a transaction. If the commit has no other rows,
-   * {@linkcode #appendLate} appends their values later.
+   * {@linkcode #appendLate} appends the values of the rows later.
    */
   #applyBatch(
     touch: Touch,

@@ -62,7 +62,7 @@ export class CommitGroups implements CommitLogEvents {
   readonly #options: CommitGroupsOptions;
   #visibleSeq: Seq;
   #appliedSeq: Seq;
-  /** Groups that have not settled yet, oldest first. */
+  /** Groups of commits that have not settled yet, oldest first. */
   #groups: CommitGroup[] = [];
   #failures: Failure[] = [];
   #fatal: DatabaseError | undefined;
@@ -82,7 +82,7 @@ export class CommitGroups implements CommitLogEvents {
     return this.#appliedSeq;
   }
 
-  /** How many times groups have been rolled back since startup. */
+  /** How many times groups of commits have been rolled back since startup. */
   get takenBackCount(): number {
     return this.#takenBackCount;
   }
@@ -107,7 +107,10 @@ export class CommitGroups implements CommitLogEvents {
     return group;
   }
 
-  /** Marks a partition as changed: `onVisible` reports it when the group becomes visible. */
+  /**
+   * Marks a partition as changed by a group of commits. `onVisible` reports the partition when the
+   * group becomes visible.
+   */
   noteChanged(group: CommitGroup, tableId: number, owner: number): void {
     const partition = this.#options.tables.get(tableId)?.active.partitions.get(owner);
     if (partition === undefined || partition.changedInGroup === group.number) return;

@@ -1,5 +1,6 @@
 /**
- * Detects conflicts between a write and the current version of its key, and creates the errors.
+ * Detects conflicts between a write and the current version of its key, and creates the errors for
+ * them.
  */
 import { assert } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -25,7 +26,7 @@ export interface ConflictCheck {
 
 /**
  * Checks that a write to a table without a primary key does not refer to rows by key.
- * @throws {DatabaseError} UNSUPPORTED_FEATURE if it does.
+ * @throws {DatabaseError} UNSUPPORTED_FEATURE if the write refers to rows by key.
  */
 export function requireKeyless(write: TableWrite, tableName: string): void {
   const { replacedSeqs, operation } = write;

@@ -245,7 +245,7 @@ export class LocalStagedCommit implements StagedCommit {
   }
 
   /**
-   * Returns, for each of the next rows, the offset of its seq from the seq that precedes the
+   * Returns, for each of the next rows, how far its seq will be above the seq that precedes the
    * commit.
    */
   #distances(rowCount: number): Float64Array {
@@ -392,7 +392,7 @@ function requireWritable(check: ConflictCheck, newest: VersionCursor | undefined
   else requireReplaceable(check, newest, row);
 }
 
-/** Returns the version that a delete without a key refers to; undefined for an insert. */
+/** Returns the version to which a delete without a key refers; undefined for an insert. */
 export function deletedVersion(
   table: StoredTable,
   { replacedSeqs, owner }: TableWrite,

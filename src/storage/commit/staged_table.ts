@@ -53,7 +53,10 @@ const NO_PLACE: ReplacedPlace = { place: undefined, replaced: new PreparedReplac
 interface HeldKey extends TakenKey {
   readonly index: TableIndex;
   readonly owner: number;
-  /** The other row's primary key; undefined if the table has none. */
+  /**
+   * The primary key of the row that holds the unique key; undefined if the table has no primary
+   * key.
+   */
   readonly holderKey: Row | undefined;
 }
 
@@ -63,7 +66,7 @@ export class StagedTable {
   readonly definition: TableDefinition;
   readonly memtable: Memtable;
   liveDelta = 0;
-  /** Finds the versions that the staged rows replace. */
+  /** Finds the versions that the staged rows replace, by their seqs. */
   readonly follower: VersionFollower;
   /** The seq up to which the versions written by other commits have been examined. */
   checkedSeq: number;

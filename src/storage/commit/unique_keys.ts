@@ -93,7 +93,7 @@ function requireApart(
   if (values !== undefined) throw overlapIn(table, index, { values, isNew: true });
 }
 
-/** A unique key that belongs to a different row. */
+/** A unique key that already belongs to a different row. */
 export interface TakenKey {
   readonly values: Row;
   /** Whether the row with the key is a new row, as opposed to a new version of an existing row. */

@@ -83,7 +83,7 @@ export function writeColumns(
   return true;
 }
 
-/** For each row of a batch, the offset at which its next value is to be written. */
+/** For each row of a batch, the offset at which the row's next value is to be written. */
 interface Places {
   readonly bytes: Buffer;
   readonly view: DataView;

@@ -58,10 +58,11 @@ export interface FrameGroup {
   lastSeq: number;
 }
 
-/** A group that the writer has taken and is writing to the log. */
+/** A group of frames that the writer has taken and is writing to the log. */
 export interface TakenGroup extends FrameGroup {
   /**
-   * The group's bytes. They do not change until {@linkcode FrameEncoder.groupWritten} is called.
+   * The bytes of the group's frames. They do not change until {@linkcode
+   * FrameEncoder.groupWritten} is called.
    */
   readonly bytes: Uint8Array;
 }
@@ -90,14 +91,14 @@ export interface FrameEncoderOptions {
 export class FrameEncoder {
   /** The log file being written. */
   currentFile = { number: 0, bytes: 0 };
-  /** The number of durable frames at the start of the current file. */
+  /** The number of durable frames at the start of the current log file. */
   durableFrames = 0;
   readonly #options: FrameEncoderOptions;
   readonly #partBytes: number;
   #buffer = new ByteWriter(BUFFER_BYTES_AT_START);
-  /** The buffer of the group being written; empty if there is none. */
+  /** The buffer of the group of frames being written; empty if there is none. */
   #writtenBuffer = new ByteWriter(BUFFER_BYTES_AT_START);
-  /** The groups not yet taken by the writer, in order. */
+  /** The groups of frames not yet taken by the writer, in order. */
   #groups: FrameGroup[] = [];
   #open: FrameGroup | undefined;
   #groupCount = 0;
@@ -135,7 +136,7 @@ export class FrameEncoder {
     };
   }
 
-  /** The next group to be written to the log. */
+  /** The next group of frames to be written to the log. */
   get nextGroup(): FrameGroup | undefined {
     return this.#groups[0];
   }
@@ -319,8 +320,8 @@ export class FrameEncoder {
   }
 
   /**
-   * Called when the last taken group has been written or has failed. Its buffer can then be
-   * reused.
+   * Called when the group of frames taken last has been written or has failed. Its buffer can then
+   * be reused.
    */
   groupWritten(): void {
     this.#writtenBuffer = emptied(this.#writtenBuffer);

@@ -1,4 +1,4 @@
-/** Encodes the rows of a frame; see `format.ts` for the format. */
+/** Encodes the rows of a log frame; see `format.ts` for the format. */
 import { assert } from "../../base/assert.ts";
 import type { ByteWriter } from "../../base/byte_writer.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -49,8 +49,8 @@ export function requireCommitFits(bytes: number, commitBytesMax: number): void {
 /** The parts of a logged row other than its values. */
 export interface RowHead {
   /**
-   * The seq to write. Undefined if it directly follows the previous row's seq, in which case none
-   * is written.
+   * The seq to write. Undefined if the seq directly follows the seq of the previous row, in which
+   * case it is not written.
    */
   readonly seq: number | undefined;
   /** The seq of the version that the row replaces, or 0. */

@@ -35,7 +35,7 @@ export class HighWaterFile {
     this.#writeCount = writeCount;
   }
 
-  /** Replaces the number without a sync. @throws {DiskError} */
+  /** Replaces the number in the file without a sync. @throws {DiskError} */
   write(value: number): void {
     const writeCount = (this.#writeCount + 1) >>> 0;
     const slot = this.#slot;
@@ -49,7 +49,7 @@ export class HighWaterFile {
     this.#writeCount = writeCount;
   }
 
-  /** Makes the number durable. @throws {DiskError} */
+  /** Makes the number in the file durable. @throws {DiskError} */
   syncNow(): void {
     this.#file.syncNow();
   }
@@ -59,7 +59,7 @@ export class HighWaterFile {
   }
 }
 
-/** Opens the file, creating it if necessary, and reads the newest intact slot. */
+/** Opens a number file, creating it if necessary, and reads its newest intact slot. */
 export function openHighWater(disk: Disk, path: string): { file: HighWaterFile; value: number } {
   const file = disk.open(path, { create: true });
   const bytes = new Uint8Array(FILE_BYTES);
@@ -75,7 +75,7 @@ export interface NumberFileCheck {
   readonly damage: readonly CorruptionError[];
 }
 
-/** Checks every byte of a file. Changes nothing. */
+/** Checks every byte of a number file. Changes nothing. */
 export function checkNumberFile(disk: Disk, path: string): NumberFileCheck {
   let bytes: Uint8Array;
   try {
@@ -106,7 +106,7 @@ export function checkNumberFile(disk: Disk, path: string): NumberFileCheck {
   return { value, damage };
 }
 
-/** Durably sets both slots to a number. @throws {DiskError} */
+/** Durably sets both slots of a number file to a number. @throws {DiskError} */
 export function rewriteNumberFile(disk: Disk, path: string, value: number): void {
   const { file } = openHighWater(disk, path);
   try {

@@ -24,7 +24,7 @@ export interface LoggedHead {
   readonly owner: number;
   readonly operation: keyof typeof OPERATION_CODES;
   /**
-   * The columns of the rows. This is the same object as for the previous write if the columns are
+   * The columns of the rows. The object is the same as for the previous write if the columns are
    * the same.
    */
   readonly columns: LoggedColumns;

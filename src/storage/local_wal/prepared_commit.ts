@@ -31,7 +31,10 @@ export interface PreparedOptions {
    */
   readonly partBytes: number;
   readonly rowBytesMax: number;
-  /** The maximum total size in bytes of all parts. A part that crosses the limit is refused. */
+  /**
+   * The maximum total size in bytes of all parts of a commit. A part that crosses the limit is
+   * refused.
+   */
   readonly commitBytesMax: number;
   /** Returns the offset of a row's seq from the first row's seq. */
   readonly offsetOf: (index: number) => number;
@@ -39,7 +42,7 @@ export interface PreparedOptions {
 
 interface FramePart {
   readonly bytes: ByteWriter;
-  /** The index of the first row in the part. */
+  /** The index, within the commit, of the first row in the part. */
   readonly first: number;
   last: number;
   /**

@@ -39,7 +39,7 @@ export interface WalEnd {
   readonly outdated: readonly string[];
   /** Recycled files that still have their old names. Their contents are ignored. */
   readonly staleNames: readonly { readonly path: string; readonly now: number }[];
-  /** The offset in the last file at which the log ends. */
+  /** The offset in the last log file at which the log ends. */
   readonly offset: number;
   readonly frameNumber: number;
   /** The highest seq in the log; 0 if the log is empty. */

@@ -46,13 +46,15 @@ export interface LocalWalOptions extends WalFilesOptions {
   readonly earlyBytesMin?: number | undefined;
   readonly end: WalEnd;
   /**
-   * Called after the log has switched to a new file. Never called while that file is being
-   * created.
+   * Called after the log has switched to a new file, but never while that file is being created.
    */
   readonly onRolled: () => void;
 }
 
-/** The step at which writing a group failed: syncing it, switching to its file, or writing it. */
+/**
+ * The step at which writing a group of commits failed: syncing it, switching to its file, or
+ * writing it.
+ */
 type GroupStep = "sync" | "roll" | "write";
 
 /**
@@ -81,17 +83,22 @@ export class LocalWal implements CommitLog {
   readonly #options: LocalWalOptions;
   readonly #files: WalFiles;
   readonly #encoder: FrameEncoder;
-  /** The offset at which the written part of the log file ends. */
+  /** The position at which the written part of the log ends. */
   #written: Position;
   #writtenSeq: number;
   #lastWritten: FrameGroup | undefined;
-  /** The number of settled groups that the high-water file does not yet cover. */
+  /** The number of settled groups of commits that the high-water file does not yet cover. */
   #unnotedGroups = 0;
   #isScheduled = false;
   #awaitsRest = false;
-  /** Whether the log is waiting for the next file, in which the next group begins. */
+  /**
+   * Whether the log is waiting for its next file, into which the next group of commits is written.
+   */
   #awaitsFile = false;
-  /** Whether a group is being written, or bytes written in relaxed mode are being synced. */
+  /**
+   * Whether a group of commits is being written, or bytes written in relaxed mode are being
+   * synced.
+   */
   #isDiskBusy = false;
   #isFatal = false;
   #isClosed = false;
@@ -247,8 +254,8 @@ export class LocalWal implements CommitLog {
   }
 
   /**
-   * Writes and syncs a group within this tick. If that fails, calls {@linkcode #failGroup} and
-   * returns false.
+   * Writes and syncs a group of commits within this tick. If that fails, calls {@linkcode
+   * #failGroup} and returns false.
    */
   #writeSynced(group: TakenGroup): boolean {
     let step: GroupStep = "write";
@@ -328,7 +335,7 @@ export class LocalWal implements CommitLog {
     this.#writeNext();
   }
 
-  /** Writes the next group unless there is none or another operation is in progress. */
+  /** Writes the next group of commits unless there is none or another operation is in progress. */
   #writeNext(): void {
     if (this.#isFatal || this.#isClosed || this.#isPaused) return;
     const { isRelaxed } = this.#options;
@@ -370,7 +377,7 @@ export class LocalWal implements CommitLog {
     this.#writeNext();
   }
 
-  /** Writes the next group within this tick if writing it calls no event handlers. */
+  /** Writes the next group of commits within this tick if writing it calls no event handlers. */
   #writeAtOnce({ fileNumber }: FrameGroup): void {
     if (this.#options.isRelaxed || this.#isPaused) return;
     // Entering another file calls event handlers, which must run in a separate tick.
@@ -379,8 +386,8 @@ export class LocalWal implements CommitLog {
   }
 
   /**
-   * Opens the log file of a group if necessary. If that fails, calls {@linkcode #failGroup} and
-   * returns false.
+   * Opens the log file of a group of commits if necessary. If that fails, calls {@linkcode
+   * #failGroup} and returns false.
    */
   #reachFile(group: FrameGroup): boolean {
     const isRolling = group.fileNumber !== this.#files.currentNumber;
@@ -424,8 +431,8 @@ export class LocalWal implements CommitLog {
   }
 
   /**
-   * Writes a group without syncing it. If the write fails, calls {@linkcode #failGroup} and
-   * returns false.
+   * Writes a group of commits without syncing it. If the write fails, calls {@linkcode #failGroup}
+   * and returns false.
    */
   #writeRelaxed(group: TakenGroup): boolean {
     try {
@@ -542,8 +549,8 @@ export class LocalWal implements CommitLog {
   }
 
   /**
-   * Handles a group that did not become durable: either rolls it and all later groups back, or
-   * fails the log.
+   * Handles a group of commits that did not become durable: either rolls it and all later groups
+   * back, or fails the log.
    */
   #failGroup(group: FrameGroup, step: GroupStep, error: DiskError): void {
     if (!this.#isRefused(step, error)) {
