@@ -60,6 +60,7 @@ export const DEFINED_AGGREGATES: CaseFile = {
     // Polymorphic and variadic aggregates
     "CREATE AGGREGATE gathered(anycompatible) (SFUNC = array_append, STYPE = anycompatiblearray, INITCOND = '{}')",
     "SELECT gathered(k ORDER BY id DESC), gathered(v ORDER BY id), gathered(n ORDER BY id) FROM t",
+    "SELECT gathered(v) FILTER (WHERE id > 9), pg_typeof(gathered(id))::text FROM t",
     "CREATE FUNCTION least_step(anyelement, VARIADIC anyarray) RETURNS anyelement LANGUAGE sql AS 'SELECT least($1, min($2[i])) FROM generate_subscripts($2, 1) g (i)'",
     "CREATE AGGREGATE least_of(VARIADIC items anyarray) (STYPE = anyelement, SFUNC = least_step)",
     "SELECT least_of(id, v), least_of(v), least_of(VARIADIC ARRAY[id, 7, v]) FROM t",

@@ -507,7 +507,19 @@ export type RoutineType = DataType | PolymorphicType;
  * "trigger" is the return type of a trigger function. Only a parameter of an aggregate has the type
  * "any".
  */
-export type PolymorphicType = "any" | "anyelement" | "anyarray" | "record" | "trigger" | "void";
+export type PolymorphicType =
+  | "any"
+  | "anyarray"
+  | "anycompatible"
+  | "anycompatiblearray"
+  | "anycompatiblemultirange"
+  | "anycompatiblerange"
+  | "anyelement"
+  | "anymultirange"
+  | "anyrange"
+  | "record"
+  | "trigger"
+  | "void";
 
 /** The rights of a view that runs with the rights of its owner. */
 export interface ViewRights {

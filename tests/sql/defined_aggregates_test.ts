@@ -113,6 +113,11 @@ test("rows leave a moving frame through the inverse function", async () => {
     ["m+4+5"],
   ]);
   expect((await engine.rows(over("ROWS UNBOUNDED PRECEDING"))).at(-1)).toEqual(["p+1+2+3+4+5"]);
+  const volatile = "SELECT app.log(n + CASE WHEN random() < 0 THEN 1 ELSE 0 END) OVER";
+  const slid = await engine.rows(
+    `${volatile} (ORDER BY n ROWS 1 PRECEDING) FROM generate_series(1, 3) AS s (n) ORDER BY n`,
+  );
+  expect(slid).toEqual([["p+1"], ["p+1+2"], ["p+2+3"]]);
   expect(await engine.rows(over("ROWS BETWEEN CURRENT ROW AND CURRENT ROW"))).toEqual(
     [1, 2, 3, 4, 5].map((n) => [`m+${n}`]),
   );

@@ -27,6 +27,12 @@ import {
   resolveStep,
   type StepPlace,
 } from "../bind/query/aggregate_steps.ts";
+import {
+  type ActualTypes,
+  determines,
+  isArrayType,
+  isPolymorphic,
+} from "../bind/query/polymorphic_types.ts";
 import { typeIn } from "../bind/query/routine_resolution.ts";
 import { queriesAround, type RelationSource } from "../bind/query/select_deps.ts";
 import { functionKey, routineTypeOf } from "../names/functions.ts";
@@ -37,7 +43,6 @@ import { dmlDepsOf } from "../prepare/binding_deps.ts";
 import {
   definedTypesIn,
   type FunctionDeps,
-  isPolymorphic,
   parameterFrom,
   requireReplaceable,
 } from "./function_definitions.ts";
@@ -45,8 +50,16 @@ import type { BoundDefinition } from "./namespace_definitions.ts";
 import { storingEntry } from "./stored_entry.ts";
 import type { NewViewCall } from "./view_definitions.ts";
 
-/** Stands in for the element of polymorphic types. No parameter of a function has this type. */
-const SAMPLE: DataType = sampleNamed("anyelement", -1);
+/** Stands in for the element of the types of the family of anyelement. */
+const ELEMENT: DataType = sampleNamed("anyelement", -1);
+
+/** Stands in for the element of the types of the family of anycompatible. */
+const COMPATIBLE: DataType = sampleNamed("anycompatible", -3);
+
+const SAMPLES: ActualTypes = {
+  same: { element: ELEMENT, range: undefined },
+  compatible: { element: COMPATIBLE, range: undefined },
+};
 
 /** Stands in for an argument of any type. */
 const ANY_SAMPLE: DataType = sampleNamed("any", -2);
@@ -178,8 +191,7 @@ class Definition {
       if (i < parameters.length - 1) {
         throw this.#invalid("the VARIADIC parameter must be the last one");
       }
-      const isArray = type === "anyarray" || (typeof type === "object" && type.kind === "array");
-      if (!isArray) throw this.#invalid("a VARIADIC parameter must be an array");
+      if (!isArrayType(type)) throw this.#invalid("a VARIADIC parameter must be an array");
     }
   }
 
@@ -189,7 +201,7 @@ class Definition {
     if (typeof stateType === "string" && !isPolymorphic(stateType)) {
       throw this.#invalid(`its state cannot have the type ${shown}`);
     }
-    if (isPolymorphic(stateType) && !parameters.some(({ type }) => isPolymorphic(type))) {
+    if (isPolymorphic(stateType) && !parameters.some(({ type }) => determines(type, stateType))) {
       throw this.#invalid(
         `the type of its state is ${shown}, but no parameter determines this type`,
         "declare a parameter with a polymorphic type, such as anyelement",
@@ -274,7 +286,7 @@ class Definition {
   }
 
   #column(type: RoutineType): BoundColumn {
-    const known = type === "any" ? ANY_SAMPLE : typeIn(type, { element: SAMPLE, node: this.#node });
+    const known = type === "any" ? ANY_SAMPLE : typeIn(type, { actual: SAMPLES, node: this.#node });
     return this.#place.statement.newColumn({ name: "", type: known });
   }
 
@@ -314,8 +326,11 @@ function shownType(type: DataType): string {
 
 /** Returns the declared type for which a type with the sample stands. */
 function declaredType(type: DataType): RoutineType {
-  if (sameType(type, SAMPLE)) return "anyelement";
-  return type.kind === "array" && sameType(type.element, SAMPLE) ? "anyarray" : type;
+  if (sameType(type, ELEMENT)) return "anyelement";
+  if (sameType(type, COMPATIBLE)) return "anycompatible";
+  if (type.kind !== "array") return type;
+  if (sameType(type.element, ELEMENT)) return "anyarray";
+  return sameType(type.element, COMPATIBLE) ? "anycompatiblearray" : type;
 }
 
 /** Requires that the text of an initial state is a value of its type. */

@@ -21,6 +21,12 @@ import { StatementBinding } from "../bind/binding.ts";
 import { castTo } from "../bind/expression/casts.ts";
 import { bindExpression } from "../bind/expression/expression_binder.ts";
 import { constructorsIn, typeNamesIn } from "../bind/expression/type_names.ts";
+import {
+  type ActualTypes,
+  determines,
+  isArrayType,
+  isPolymorphic,
+} from "../bind/query/polymorphic_types.ts";
 import { boundDefinition } from "../bind/query/routine_calls.ts";
 import { isInput, isOutput } from "../bind/query/routine_resolution.ts";
 import { bindQuery } from "../bind/query/select_binder.ts";
@@ -265,9 +271,8 @@ function checkResult(
   const inputs = parameters.filter(isInput);
   const outputs = parameters.filter(isOutput);
   const open = inputs.find(({ mode }) => mode === "variadic");
-  const isArray =
-    open?.type === "anyarray" || (typeof open?.type === "object" && open.type.kind === "array");
-  if (open !== undefined && !isArray) throw invalid(node, "a VARIADIC parameter must be an array");
+  if (open !== undefined && !isArrayType(open.type))
+    throw invalid(node, "a VARIADIC parameter must be an array");
   if (inputs.some(({ type }) => type === "any")) {
     throw invalid(node, 'a parameter cannot have the type "any"', "use anyelement");
   }
@@ -284,7 +289,9 @@ function checkResult(
   if (results.length === 0) {
     throw invalid(node, "the function does not declare a result", "add RETURNS or OUT parameters");
   }
-  if (results.some(isPolymorphic) && !inputs.some(({ type }) => isPolymorphic(type))) {
+  const isOpen = (result: RoutineType): boolean =>
+    isPolymorphic(result) && !inputs.some(({ type }) => determines(type, result));
+  if (results.some(isOpen)) {
     throw invalid(node, "the result type depends on its arguments, but no parameter determines it");
   }
   if (returns === undefined || outputs.length === 0) return;
@@ -358,7 +365,7 @@ function contentOf(
       bind: (place) => {
         checkDefaults(node, routine, place);
         return boundDefinition(routine, {
-          element,
+          actual: sampleTypes(element),
           node,
           statement: place.statement,
           bindQuery: (outer) =>
@@ -402,8 +409,10 @@ function programContent(
   return { tables: [], views: [] };
 }
 
-export function isPolymorphic(type: RoutineType): boolean {
-  return type === "anyelement" || type === "anyarray";
+/** Returns sample types with the given element. Ranges are always ranges of INT. */
+function sampleTypes(element: DataType): ActualTypes {
+  const types = { element, range: { kind: "range", bound: INT } } as const;
+  return { same: types, compatible: types };
 }
 
 /**

@@ -4,11 +4,11 @@
  */
 import { defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
-import type { FunctionEntry, RoutineParameter } from "../../catalog/mod.ts";
+import type { FunctionEntry } from "../../catalog/mod.ts";
 import { BOOLEAN, type DataType, sameType, TEXT } from "../../types/mod.ts";
 import { StatementBinding } from "../bind/binding.ts";
 import { typesIn, withTypes } from "../bind/expression/type_names.ts";
-import { arrayTypeOf } from "../bind/expression/types.ts";
+import { type ActualTypes, actualType, actualTypesOf } from "../bind/query/polymorphic_types.ts";
 import { isInput, isOutput } from "../bind/query/routine_resolution.ts";
 import type { CalledProgram } from "../functions/base/function.ts";
 import { routineTypeOf } from "../names/functions.ts";
@@ -106,10 +106,11 @@ export function compiledProgram(program: CalledProgram, place: PiecePlace): Comp
     outputs: outputs.length === 0 ? undefined : outputs,
     isVoid: entry.routine.returns === "void" || entry.routine.isProcedure === true,
   };
-  const element = elementOf(parameters, given);
+  const declared = parameters.map(({ type }) => type);
+  const actual = actualTypesOf(declared, given) ?? {};
   const kind = entry.routine.isProcedure === true ? "procedure" : "function";
   const compiled = {
-    ...typedBody(body, { given, element, place }),
+    ...typedBody(body, { given, actual, place }),
     shown: `${kind} ${entry.namespace}.${entry.name}`,
     result,
   };
@@ -129,30 +130,18 @@ function parameterTypes({ columns = [], entry, types }: CalledProgram): DataType
   });
 }
 
-function elementOf(
-  parameters: readonly RoutineParameter[],
-  types: readonly DataType[],
-): DataType | undefined {
-  for (const [i, { type }] of parameters.entries()) {
-    const given = types[i];
-    if (type === "anyelement") return given;
-    if (type === "anyarray" && given?.kind === "array") return given.element;
-  }
-  return undefined;
-}
-
 export interface TypedBody extends Pick<CompiledBody, "body" | "records" | "types"> {}
 
 /** Finds the types of all variables of a body. @throws {DatabaseError} */
 export function typedBody(
   body: ProcedureBody,
   {
-    element,
+    actual,
     given,
     place,
   }: {
     readonly given: readonly DataType[];
-    readonly element: DataType | undefined;
+    readonly actual: ActualTypes;
     readonly place: PiecePlace;
   },
 ): TypedBody {
@@ -164,7 +153,7 @@ export function typedBody(
     if (declared.kind === "given") {
       type = defined(given[givenCount], "program body: parameter has no type");
       givenCount += 1;
-    } else type = slot === body.found ? BOOLEAN : typeOf(declared, { types, element, place });
+    } else type = slot === body.found ? BOOLEAN : typeOf(declared, { types, actual, place });
     if (type === UNASSIGNED) records.push(slot);
     types.push(type);
   }
@@ -173,7 +162,7 @@ export function typedBody(
 
 interface TypePlace {
   readonly types: readonly DataType[];
-  readonly element: DataType | undefined;
+  readonly actual: ActualTypes;
   readonly place: PiecePlace;
 }
 
@@ -216,7 +205,7 @@ function unknownType(name: string): DatabaseError {
 
 function namedType(
   { dataType }: Extract<DeclaredType, { kind: "type" }>,
-  { element, place }: TypePlace,
+  { actual, place }: TypePlace,
 ): DataType {
   const { deps, namespace, principal } = place;
   const { source } = dmlDepsOf(deps, {
@@ -228,9 +217,9 @@ function namedType(
   const { type } = routineTypeOf(dataType, source);
   if (typeof type === "object") return type;
   if (type === "record") return UNASSIGNED;
-  if (element === undefined || type === "void" || type === "trigger" || type === "any")
-    throw unknownType(`type ${type}`);
-  return type === "anyarray" ? arrayTypeOf(element) : element;
+  const known = actualType(type, actual);
+  if (known === undefined) throw unknownType(`type ${type}`);
+  return known;
 }
 
 /** Returns the context in which the text of a program looks up names. */

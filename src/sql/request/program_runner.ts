@@ -142,7 +142,7 @@ export class ProgramRunner {
     const body = parseBody(source, DO_CONTEXT);
     const place = this.#place(this.#parts.namespace);
     const compiled: CompiledBody = {
-      ...typedBody(body, { given: [], element: undefined, place }),
+      ...typedBody(body, { given: [], actual: {}, place }),
       shown: "a DO block",
       result: { columns: [], isRow: false, isSet: false, outputs: undefined, isVoid: true },
     };

@@ -138,7 +138,7 @@ function compiledTrigger(
   const row: DataType = { kind: "row", fields: columns };
   const given = [row, row, ...Array.from({ length: 7 }, () => TEXT), INT, NAMES];
   const compiled: CompiledBody = {
-    ...typedBody(bodyFor(entry), { given, element: undefined, place }),
+    ...typedBody(bodyFor(entry), { given, actual: {}, place }),
     shown: `${entry.namespace}.${entry.name}`,
     result: { columns, isRow: true, isSet: false, outputs: undefined, isVoid: false },
   };

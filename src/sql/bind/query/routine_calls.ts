@@ -40,6 +40,7 @@ import { valueOf } from "../expression/subquery_binder.ts";
 import { arrayTypeOf } from "../expression/types.ts";
 import { hasSubquery, isVolatile, mapChildren } from "../walk.ts";
 import { OuterReferences, RoutineArguments } from "./correlation.ts";
+import type { ActualTypes } from "./polymorphic_types.ts";
 import { isPlainSelect } from "./query_walk.ts";
 import {
   columnsOf,
@@ -55,18 +56,18 @@ import {
 /**
  * Binds the query of a function being defined, with unknown arguments.
  *
- * @param options.element The type that replaces polymorphic types.
+ * @param options.actual The types that replace polymorphic types.
  * @throws {DatabaseError} If the query has an error, or does not return the declared result.
  */
 export function boundDefinition(
   routine: Routine,
   {
     bindQuery,
-    element,
+    actual,
     node,
     statement,
   }: Pick<CallableRoutine, "bindQuery"> & {
-    readonly element: DataType;
+    readonly actual: ActualTypes;
     readonly node: Pick<ExprCall, "_location"> & { readonly name: QName };
     readonly statement: StatementBinding;
   },
@@ -79,22 +80,18 @@ export function boundDefinition(
     bindQuery,
   };
   const args = routine.parameters.filter(isInput).map(({ type }): BoundExpression => {
-    const known = typeIn(type, { element, node });
+    const known = typeIn(type, { actual, node });
     return { kind: "outer", type: known, id: statement.newColumn({ name: "", type: known }).id };
   });
   const { _location, name } = node;
   const call: ExprCall = { type: "call", function: name, args: [], _location };
   const outputs = routine.parameters.filter(isOutput);
-  const columns = columnsOf(routine, outputs, { element, node });
+  const columns = columnsOf(routine, outputs, { actual, node });
   const type = valueType(routine, columns, outputs);
-  return boundQuery(
-    { callable, args, columns, type, element, node: call },
-    (argument) => argument,
-    {
-      mark: () => () => undefined,
-      statement,
-    },
-  );
+  return boundQuery({ callable, args, columns, type, actual, node: call }, (argument) => argument, {
+    mark: () => () => undefined,
+    statement,
+  });
 }
 
 /** Binds the query of a called function. Its outputs become the columns of the result. */

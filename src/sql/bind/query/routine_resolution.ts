@@ -5,7 +5,6 @@
 import { DatabaseError } from "../../../base/errors.ts";
 import type { Routine, RoutineParameter, RoutineType } from "../../../catalog/mod.ts";
 import { commonType, type DataType, TEXT, typeName } from "../../../types/mod.ts";
-import type { ParameterType } from "../../functions/base/function.ts";
 import { bestFit } from "../../functions/registry.ts";
 import type { AstNode, Expr, ExprCall } from "../../parse/ast/ast.ts";
 import { type Bind, type CallableRoutine, type ExpressionContext, isBuiltIn } from "../binding.ts";
@@ -13,8 +12,14 @@ import type { BoundExpression } from "../bound_expressions.ts";
 import { arrayOfValues } from "../expression/array_values.ts";
 import { castTo } from "../expression/casts.ts";
 import { castArgument, fittingOf } from "../expression/integer_parameters.ts";
-import { arrayTypeOf } from "../expression/types.ts";
 import { Scope } from "../scope.ts";
+import {
+  type ActualTypes,
+  actualType,
+  actualTypesOf,
+  elementOfType,
+  isPolymorphic,
+} from "./polymorphic_types.ts";
 
 /** A column in the result of a call. */
 export interface RoutineColumn {
@@ -34,8 +39,8 @@ export interface RoutineCall {
   readonly columns: readonly RoutineColumn[] | undefined;
   /** The type of the result as a single value; undefined for a row without a declared type. */
   readonly type: DataType | undefined;
-  /** The type that anyelement denotes; undefined if no argument determines it. */
-  readonly element: DataType | undefined;
+  /** The types that polymorphic types denote. */
+  readonly actual: ActualTypes;
   readonly node: ExprCall;
 }
 
@@ -340,13 +345,11 @@ function candidateOf(
   }
   const isListed = call.isVariadic !== true;
   const parameters = inputs.map(({ mode, type }) =>
-    familyOf(isListed && mode === "variadic" ? elementOf(type) : type),
+    isListed && mode === "variadic" ? elementOfType(type) : type,
   );
   const last = parameters.at(-1);
   const more = Array.from({ length: args.length - parameters.length }, () => last ?? "any");
-  const fit = fittingOf(args, (types) =>
-    bestFit([{ parameters: [...parameters, ...more] }], types),
-  );
+  const fit = fittingOf(args, (types) => fitOf([...parameters, ...more], types));
   if (fit === undefined) return undefined;
   return { callable, args, types: fit.types, cost: fit.cost };
 }
@@ -384,14 +387,38 @@ export function placedArguments(
   return placed;
 }
 
-function elementOf(type: RoutineType): RoutineType {
-  if (type === "anyarray") return "anyelement";
-  return typeof type === "string" || type.kind !== "array" ? type : type.element;
-}
+/** The cost of passing an untyped literal as an array or a range. */
+const UNTYPED_COST = 1;
 
-function familyOf(type: RoutineType): ParameterType {
-  if (typeof type !== "string") return type;
-  return type === "anyarray" ? "array" : type === "anyelement" ? "element" : "any";
+/**
+ * Returns the types to which arguments are cast, and the cost of the casts; undefined if the
+ * parameters do not accept the arguments.
+ */
+function fitOf(
+  parameters: readonly RoutineType[],
+  given: readonly DataType[],
+): Pick<Candidate, "cost" | "types"> | undefined {
+  const actual = actualTypesOf(parameters, given);
+  if (actual === undefined) return undefined;
+  const types: DataType[] = [];
+  let cost = 0;
+  for (const [i, parameter] of parameters.entries()) {
+    const argument = given[i] ?? TEXT;
+    if (isPolymorphic(parameter)) {
+      const type = actualType(parameter, actual);
+      if (type === undefined) return undefined;
+      types.push(type);
+      const isElement = parameter === "anyelement" || parameter === "anycompatible";
+      if (argument.kind === "unknown" && !isElement) cost += UNTYPED_COST;
+      continue;
+    }
+    const family = typeof parameter === "string" ? "any" : parameter;
+    const fit = bestFit([{ parameters: [family] }], [argument]);
+    if (fit === undefined) return undefined;
+    types.push(fit.types[0] ?? argument);
+    cost += fit.cost;
+  }
+  return { types, cost };
 }
 
 function called({ args, callable, types }: Candidate, node: ExprCall): RoutineCall {
@@ -403,11 +430,15 @@ function called({ args, callable, types }: Candidate, node: ExprCall): RoutineCa
     return castArgument(argument, { to: isRow ? type : (types[i] ?? argument.type), node });
   });
   const packed = packedArguments(given, { inputs, node });
-  const element = elementIn(inputs, packed);
+  const actual =
+    actualTypesOf(
+      inputs.map((each) => each.type),
+      packed.map((argument) => argument.type),
+    ) ?? {};
   const outputs = routine.parameters.filter(isOutput);
-  const columns = columnsOf(routine, outputs, { element, node });
+  const columns = columnsOf(routine, outputs, { actual, node });
   const type = valueType(routine, columns, outputs);
-  return { callable, args: packed, columns, type, element, node };
+  return { callable, args: packed, columns, type, actual, node };
 }
 
 /** Packs the last arguments of a variadic function into an array. */
@@ -423,33 +454,20 @@ function packedArguments(
   return [...fixed, arrayOfValues(elements, type)];
 }
 
-/** Returns the type that anyelement denotes in a call, as determined by the arguments. */
-function elementIn(
-  inputs: readonly RoutineParameter[],
-  args: readonly BoundExpression[],
-): DataType | undefined {
-  for (const [i, { type }] of inputs.entries()) {
-    const given = args[i]?.type;
-    if (given === undefined) continue;
-    if (type === "anyelement") return given;
-    if (type === "anyarray" && given.kind === "array") return given.element;
-  }
-  return undefined;
-}
-
 /**
  * Replaces a polymorphic type with the type that it denotes in a call.
  * @throws {DatabaseError}
  */
 export function typeIn(
   type: RoutineType,
-  { element, node }: { element: DataType | undefined; node: AstNode },
+  { actual, node }: { actual: ActualTypes; node: AstNode },
 ): DataType {
-  if (typeof type !== "string") return type;
-  if (element !== undefined) return type === "anyarray" ? arrayTypeOf(element) : element;
+  const known = actualType(type, actual);
+  if (known !== undefined) return known;
+  const name = typeof type === "string" ? type : typeName(type);
   throw new DatabaseError(
     "TYPE_MISMATCH",
-    `Cannot determine ${type}: none of the arguments has a type from which it could be derived`,
+    `Cannot determine ${name}: none of the arguments has a type from which it could be derived`,
     { position: node._location.start },
   );
 }
@@ -457,7 +475,7 @@ export function typeIn(
 export function columnsOf(
   routine: Routine,
   outputs: readonly RoutineParameter[],
-  place: { element: DataType | undefined; node: AstNode },
+  place: { actual: ActualTypes; node: AstNode },
 ): readonly RoutineColumn[] | undefined {
   const { isProcedure, returns } = routine;
   if (outputs.length === 0 && (returns === "void" || isProcedure === true)) {

@@ -336,10 +336,7 @@ function compileCall(call: BoundWindowCall, layout: BatchLayout): WindowCall {
   const { end, exclude, mode, start } = window.frame;
   return {
     form,
-    create:
-      form.kind === "aggregate"
-        ? stateFactory(form.aggregate, stepsOver(form.steps, window))
-        : undefined,
+    create: form.kind === "aggregate" ? stateFactory(form.aggregate, stepsOver(call)) : undefined,
     type: column.type,
     args: call.args.map((argument) => compileExpression(argument, layout)),
     argumentTypes: call.args.map(({ type }) => type),

@@ -8,8 +8,9 @@ import type {
   AggregateStep,
   AggregateSteps,
   BoundColumn,
-  BoundWindow,
+  BoundWindowCall,
 } from "../../bind/bound_expressions.ts";
+import { hasSubquery, isVolatile } from "../../bind/walk.ts";
 import type { AggregateForm, AggregateState } from "../../functions/aggregate/aggregates.ts";
 import type { ExecutionContext } from "../context/execution_context.ts";
 import { compileExpression } from "../evaluate/expression.ts";
@@ -47,14 +48,20 @@ export function stateFactory(form: AggregateForm, steps: AggregateSteps | undefi
 
 /**
  * Returns the steps that compute an aggregate over the frames of a window: those for moving frames
- * if the aggregate has them, and the start of the frames moves.
+ * if the aggregate has them, and the start of the frames moves. As in PostgreSQL, the arguments
+ * must then have the same values whenever they are evaluated.
  */
-export function stepsOver(
-  steps: AggregateSteps | undefined,
-  { frame }: BoundWindow,
-): AggregateSteps | undefined {
+export function stepsOver({
+  args,
+  filter,
+  form,
+  window: { frame },
+}: BoundWindowCall): AggregateSteps | undefined {
+  const steps = form.kind === "aggregate" ? form.steps : undefined;
   const isMoving = frame.start.type !== "unbounded preceding";
-  return isMoving ? (steps?.moving ?? steps) : steps;
+  const evaluated = filter === undefined ? args : [...args, filter];
+  const isSteady = !evaluated.some((each) => isVolatile(each) || hasSubquery(each));
+  return isMoving && isSteady ? (steps?.moving ?? steps) : steps;
 }
 
 function compiledSteps(steps: AggregateSteps, form: AggregateForm): CompiledSteps {
