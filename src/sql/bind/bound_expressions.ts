@@ -261,8 +261,8 @@ export interface OuterReference {
 }
 
 /**
- * A query in an expression. Within one run, its result depends only on the values of its outer
- * references, so it is computed once for each combination of these values.
+ * A subquery in an expression. Within one run, its result depends only on the values of its outer
+ * references, so the subquery is evaluated once for each combination of these values.
  */
 export interface BoundSubquery {
   readonly form: SubqueryForm;

@@ -1,5 +1,5 @@
 /**
- * Lists PostgreSQL functions that belong to features Tidemark leaves out. A call to such a
+ * Lists PostgreSQL functions that belong to features missing from Tidemark. A call to such a
  * function is refused with an error that names the missing feature instead of reporting an unknown
  * function.
  */

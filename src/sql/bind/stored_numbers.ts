@@ -1,8 +1,8 @@
 /**
  * Finds numbers that a statement stores in timestamp columns. A number stored as a TIMESTAMP
- * counts microseconds, but the clocks of many languages count milliseconds or seconds. Such
- * numbers become timestamps shortly after 1970. The response to such a statement contains a notice
- * with the timestamp that was stored.
+ * counts microseconds, but the clocks of many languages count milliseconds or seconds. Their
+ * numbers become timestamps shortly after 1970. If a statement stores such a number, its response
+ * contains a notice with the resulting timestamp.
  */
 import { type DataType, isInteger, TIMESTAMP, textFromValue, type Value } from "../../types/mod.ts";
 import type { BoundExpression } from "./bound_expressions.ts";

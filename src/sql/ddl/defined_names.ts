@@ -1,10 +1,10 @@
 /**
  * Collects the names that the definitions in a request create, change or drop. A later statement
- * that uses such a name is bound just before it runs. All other statements are bound before any
- * part of the request runs.
+ * that uses one of these names is bound just before it runs. All other statements are bound before
+ * any part of the request runs.
  *
- * A column or alias with the same name as a table in the namespace is taken for that table, which
- * merely delays the binding of the statement.
+ * A column or alias with the same name as a table in the namespace is mistaken for that table,
+ * which merely delays the binding of the statement.
  */
 import type { ErrorCode } from "../../base/errors.ts";
 import type {

@@ -2,8 +2,8 @@
  * Executes CREATE FUNCTION and ALTER FUNCTION.
  *
  * A function is stored as a view with parameters, so the rules that protect the objects used by a
- * view also protect those used by a function. CREATE FUNCTION binds the query once, with values of
- * the declared types, to find its errors and the objects that it needs.
+ * view also protect the objects used by a function. CREATE FUNCTION binds the query once, with
+ * values of the declared types, to find its errors and the objects that it needs.
  */
 import { requireRun } from "../../auth/mod.ts";
 import { DatabaseError, withDetails } from "../../base/errors.ts";

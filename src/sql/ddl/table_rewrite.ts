@@ -5,9 +5,9 @@
  *                                ▲                                  │
  *                                └──── another request altered it ──┘
  *
- * All rows are computed once before any of them is written, so a statement that fails because of a
- * row changes nothing. If the statement is ended later, some rows are left with an additional
- * version that has the same values.
+ * All rows are computed once before any row is written, so a statement that fails because of a row
+ * changes nothing. If the statement is ended later, some rows are left with an additional version
+ * that has the same values.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { defined } from "../../base/assert.ts";

@@ -3,8 +3,8 @@
  *
  * A trigger belongs to its table: it is dropped with the table, and is kept when the table, one of
  * its columns or the function is renamed. It runs with the rights of the user whose statement
- * fires it. Each change raises the table's schema version, so that a running statement starts
- * again and fires the correct triggers.
+ * fires it. Each change to a trigger raises the table's schema version, so that a running
+ * statement starts again and fires the correct triggers.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { requireAlter } from "../../auth/mod.ts";

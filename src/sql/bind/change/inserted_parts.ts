@@ -22,7 +22,8 @@ export interface GivenCell<Cell extends BoundCell> {
 
 /**
  * Returns one value for each column that an INSERT fills, in the order in which the columns are
- * first named. Columns that are assigned in parts begin as NULL, not with their default.
+ * first named. If an INSERT assigns to parts of a column, the column begins as NULL, not with its
+ * default.
  */
 export function joinedParts<Cell extends BoundCell>(
   given: readonly GivenCell<Cell>[],

@@ -1,9 +1,9 @@
 /**
  * Binds a statement that reads or writes rows.
  *
- * A leading WITH may contain changes. Each change in WITH is a part of the statement, and the main
- * query or change is the last part. The parts run one after another on the same snapshot, and a
- * later part can read the rows that an earlier part returns.
+ * A leading WITH may contain changes. Each change in WITH is a part of the statement, and the
+ * query or change after WITH is the last part. The parts run one after another on the same
+ * snapshot, and a later part can read the rows that an earlier part returns.
  */
 import { runToCompletion } from "../../../base/steps.ts";
 import type { QueryStatement, WithBinding } from "../../parse/ast/ast.ts";

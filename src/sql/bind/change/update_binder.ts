@@ -36,7 +36,7 @@ export interface BoundUpdate {
   readonly table: TableEntry;
   /**
    * Yields the declared columns, `_seq`, one value for each assignment other than DEFAULT, and
-   * then the columns carried for RETURNING. No table row appears twice.
+   * then the columns carried for RETURNING. No row of the target table appears twice.
    */
   readonly rows: BoundSelect;
   readonly sets: readonly { readonly position: number; readonly isDefault: boolean }[];

@@ -193,8 +193,8 @@ function isUntypedBeside(type: DataType, other: DataType): boolean {
 }
 
 /**
- * Whether a comparison converts a NUMERIC operand to the DECIMAL type of the other side. A column
- * on the DECIMAL side then keeps its fast comparison, its key lookups and its range checks.
+ * Whether a comparison converts a NUMERIC operand to the DECIMAL type of the other side. If the
+ * other side is a column, it then keeps its fast comparison, its key lookups and its range checks.
  */
 function isSteppedBeside(operand: BoundExpression, other: BoundExpression): boolean {
   if (operand.type.kind !== "numeric" || other.type.kind !== "decimal") return false;

@@ -1,7 +1,7 @@
 /**
- * Reads the values of a column of literals without creating a bound expression for each, because a
- * list of a hundred thousand literals is bound in one tick. Columns with different kinds of
- * literals are bound as ordinary expressions.
+ * Reads the values of a column of literals without creating a bound expression for each literal,
+ * because a list of a hundred thousand literals is bound in one tick. Columns with different kinds
+ * of literals are bound as ordinary expressions.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {

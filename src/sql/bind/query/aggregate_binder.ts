@@ -390,7 +390,7 @@ export function bindGrouping(
 }
 
 /**
- * Determines whether an aggregate belongs to its own query or to an outer one: it belongs to the
+ * Determines whether an aggregate belongs to its own query or to an outer query. It belongs to the
  * nearest query with columns that its arguments, ORDER BY or FILTER read, or to its own query if
  * they read no columns. The result is "unknown" if the arguments contain a query, which resolves
  * its own names.

@@ -1,5 +1,6 @@
 /**
- * Binds FROM: tables, system views, derived tables and literal rows. `join_binder.ts` joins them.
+ * Binds FROM: tables, system views, derived tables and literal rows. `join_binder.ts` joins the
+ * bound items.
  *
  * All tables of a query are bound here, so this file records the right to read each table, and
  * adds the conditions of the table's policies.
@@ -626,7 +627,7 @@ interface BoundView {
 }
 
 /**
- * Binds the query of a view in FROM as if it were written there in parentheses.
+ * Binds the query of a view in FROM as if it were a subquery in parentheses.
  *
  * The query is bound again for each statement that reads the view. It requires the rights of the
  * caller or of the view's owner, and always reads the caller's rows of USER tables.

@@ -378,8 +378,8 @@ export class GroupedBlock {
   }
 
   /**
-   * Returns a bit mask with one bit per argument; the lowest bit represents the last argument. A
-   * bit is 1 if the argument is not in the row's grouping set.
+   * Returns an expression for a bit mask with one bit per argument of GROUPING; the lowest bit
+   * represents the last argument. A bit is 1 if the argument is not in the row's grouping set.
    */
   #groupingOf(args: readonly BoundExpression[]): BoundExpression {
     const positions = args.map((argument) => {

@@ -44,7 +44,7 @@ export interface RoutineCall {
   readonly node: ExprCall;
 }
 
-/** Whether a call passes an argument for the parameter. */
+/** Whether the parameter is an input, for which a call passes an argument. */
 export function isInput({ mode }: Pick<RoutineParameter, "mode">): boolean {
   return mode !== "out" && mode !== "table";
 }

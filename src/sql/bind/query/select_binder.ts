@@ -2,8 +2,8 @@
  * Binds one SELECT block: FROM, WHERE, GROUP BY, HAVING, the select list, DISTINCT, ORDER BY,
  * LIMIT.
  *
- * Aggregates and window calls in the select list, HAVING and ORDER BY become columns of the block.
- * `grouping_binder.ts` decides which other columns may be read after grouping.
+ * Aggregates and window calls in the select list, HAVING and ORDER BY become columns of the query
+ * block. `grouping_binder.ts` decides which other columns may be read after grouping.
  */
 
 import { DatabaseError } from "../../../base/errors.ts";

@@ -150,8 +150,8 @@ export function buildSystemView(node: Extract<PlanNode, { kind: "system" }>): Op
 
 /**
  * The number of rows in a batch if all operators above the scan consume whole batches. The arrays
- * of such a batch fit into the second-level cache, and processing the batch does not block the
- * event loop for long.
+ * of a batch of this size fit into the second-level cache, and processing the batch does not block
+ * the event loop for long.
  */
 const BULK_BATCH_ROWS: number = 2 * BATCH_ROWS_MAX;
 

@@ -1,7 +1,7 @@
 /**
  * Writes the changes of a statement. A small number of changes is written in the tick in which the
- * rows were read. A larger number takes several ticks. Between them, other statements run, and the
- * statement may be cancelled.
+ * rows were read. A larger number takes several ticks. Between these ticks, other statements run,
+ * and the statement may be cancelled.
  *
  *     few       read ──► commit                          one tick, at the newest applied state
  *     many      read ─┬► stage ─┬► settle ──► commit      read at the state of the first time slice
@@ -10,7 +10,7 @@
  *
  * - A statement makes either a single commit or none: rows staged in the store are invisible
  *   before the commit.
- * - If another statement changes a row between the time it was read and the commit,
+ * - If another statement changes a row after it was read and before the commit,
  *   SERIALIZATION_FAILURE is raised, and the caller runs the whole statement again.
  * - An error in RETURNING must prevent all writes, so RETURNING is evaluated before the commit.
  *   `_seq` is known only after the commit, so outputs that read `_seq` are evaluated again.
@@ -173,8 +173,8 @@ export class ChangeWriter {
   }
 
   /**
-   * Throws if the statement would need more ticks but may still be restarted in a reader. If it
-   * continued on the event loop, a query in the statement would run to its end there.
+   * Throws if the statement needs more ticks but may still be restarted in a reader. If the
+   * statement continued on the event loop, any query in it would run to its end there.
    *
    * @throws SLICE_OVER
    */

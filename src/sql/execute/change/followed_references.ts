@@ -1,8 +1,8 @@
 /**
  * Carries out foreign key actions. A parent row's key disappears when the row is deleted, or when
  * columns of its primary key or unique index change. ON DELETE and ON UPDATE decide whether the
- * referencing rows are deleted, get new values, or prevent the change. Such a statement runs in a
- * transaction, so that all of its changes are a single commit.
+ * referencing rows are deleted, get new values, or prevent the change. A statement that causes
+ * such actions runs in a transaction, so that all of its changes are a single commit.
  *
  *     stage own changes ─► parents of new rows ─► rows that refer to removed keys, level by level
  *                                                 ─► NO ACTION: nothing refers any more

@@ -2,8 +2,8 @@
  * Reads a single column of a VALUES list of literals from the statement's bytes into a typed
  * array.
  *
- * If a column contains a literal of a different type, it is not read here, because the literal
- * needs a cast or may be invalid.
+ * A column that contains a literal of a different type is not read in this way, because the
+ * literal needs a cast or may be invalid.
  */
 import type { DataType, Vector } from "../../../types/mod.ts";
 import { LiteralCell, type LiteralValuesStatement } from "../../parse/ast/ast.ts";

@@ -3,7 +3,7 @@
  * runs, the rows and bytes that the node yielded, and the time spent in the node and below it. If
  * several readers ran the plan, their measurements are added up.
  *
- * Without a profile, this costs only one comparison for each operator created.
+ * Without a profile, measuring costs only one comparison for each operator created.
  */
 import type { Clock } from "../../../base/clock.ts";
 import type { Batch } from "../../../types/mod.ts";

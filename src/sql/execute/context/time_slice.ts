@@ -4,7 +4,7 @@
  * A statement that can move to a reader thread gets only a limited time on the event loop. When
  * this time is over, `ExecutionContext.checkTime` throws {@linkcode SLICE_OVER} through all
  * operators and expressions. The operators are then discarded, and the statement is restarted in a
- * reader thread. Reading has no effects, so there is nothing to resume.
+ * reader thread. Reading has no effects, so a restart is safe.
  */
 
 /**

@@ -1,7 +1,6 @@
 /**
  * Scans the ndjson format of COPY FROM: each line is a JSON object with members named after the
- * columns. A column for which there is no member gets its default; a member for which there is no
- * column is an error.
+ * columns. A column without a member gets its default; a member without a column is an error.
  *
  * Each byte is scanned only once, and no objects are created. Nested JSON is checked when its cell
  * is converted to a value.

@@ -3,7 +3,7 @@
  * keys on disk, and each pair of partitions is joined separately (the Grace hash join of
  * Kitsuregawa et al., 1983).
  *
- *     build rows ──► rest of that side ──► the other side ──► pairs of partitions
+ *     build rows ──► remaining build side ──► the other side ──► pairs of partitions
  */
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
 import type { Batch, DataType } from "../../../types/mod.ts";

@@ -423,8 +423,8 @@ export class HashJoin implements Operator {
   ): Batch {
     const { kept, leftTypes } = this.#options;
     const width = leftTypes.length;
-    // Pairs are in ascending order of their left rows. If each left row matches at most one row
-    // and there are as many pairs as left rows, the columns of the left side can be passed on
+    // Pairs are in ascending order of their left rows. If each left row matches at most one row,
+    // and if there are as many pairs as left rows, the columns of the left side can be passed on
     // unchanged.
     const isWhole = count === batch.rowCount && this.#table.isUnique;
     const columns = kept.map((position): Vector => {
