@@ -4,7 +4,7 @@
  *
  * In every file, the format number is where it was in the first version, and is covered by a
  * checksum. If the checksum does not match, the file is damaged. The code that reads the file
- * reports that.
+ * reports the damage.
  */
 import { numberInMagic } from "../base/bytes.ts";
 import { filesBelow } from "../base/copy_file.ts";

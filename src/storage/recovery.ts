@@ -9,7 +9,7 @@
  *                      flushed seq go into memtables, key indexes and deletion vectors. A damaged
  *                      segment gets no replacements: it is quarantined.
  *     4 sweep        → The manifest drops tables without a definition. Files that no entry names
- *                      move to lost+found/. Log files before the first one that the manifest
+ *                      move to lost+found/. Log files before the first file that the manifest
  *                      names, and old names of recycled log files, are removed.
  *     5 seqs         → The next seq is above every seq that was found.
  *

@@ -138,7 +138,7 @@ export type AdministeringStatement =
 /**
  * The part of the engine that binds and runs a statement. Statements that read or write rows are
  * prepared. `request.ts` handles statements that change the request itself. The folders `ddl` and
- * `utility` handle all others; `show` is a part of `utility`.
+ * `utility` handle all other statements; `show` is a part of `utility`.
  */
 type Home = "rows" | "request" | "ddl" | "utility" | "show";
 

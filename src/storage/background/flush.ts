@@ -34,8 +34,8 @@ const RETRY_MS = 5000;
 
 /**
  * The minimum interval between two flushes triggered by a table's row count. A table with a high
- * write rate thus produces larger segments rather than more of them, and spends less time merging
- * small ones. The cost is that recovery has to read more of the log.
+ * write rate thus produces larger rather than more segments, and spends less time merging small
+ * segments. The cost is that recovery has to read more of the log.
  */
 const PACE_MS = 4000;
 

@@ -4,7 +4,7 @@
  *
  * A version counts as its share of its segment's bytes. Versions in memory do not count. A version
  * replaced less than an hour ago is never discarded (`storage/table/history.ts`), whatever the
- * size.
+ * size of history.
  */
 import { type Seq, seqFromUnixMs, unixMsFromSeq } from "../../base/seq.ts";
 import type { HeldHistory } from "../contract/store_figures.ts";

@@ -126,8 +126,8 @@ export class Merger {
 
   /**
    * Starts checking whether history takes up too much space. If it does, the oldest history is
-   * discarded. Does nothing while such a check is running, or soon after one that found nothing to
-   * discard.
+   * discarded. Does nothing while such a check is running, or soon after a check that found
+   * nothing to discard.
    */
   boundHistory(): void {
     const { clock, historyBytesMax } = this.#options;

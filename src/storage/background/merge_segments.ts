@@ -13,7 +13,7 @@
  * become a single segment. An output without rows is not created.
  *
  * The sources stay in use during the merge, and each records the replacements of its rows. The
- * merge applies these to the result over several ticks before step 3, and the last ones in the
+ * merge applies these to the result over several ticks before step 3, and the last of them in the
  * tick of step 3. A version that was current at the beginning stays in the current output,
  * possibly marked as replaced. A version replaced at or below the flushed seq never changes, so
  * history needs no update. A flush of the table may run at the same time, but only one of the two

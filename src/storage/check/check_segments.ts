@@ -103,7 +103,7 @@ export function checkSegments(
 
 /**
  * Returns the history segments that are inconsistent with other segments of their table. In
- * segments with current versions, inconsistencies are only reported: those segments stay in use,
+ * segments with current versions, inconsistencies are only reported: such segments stay in use,
  * since no other copy of their rows exists. Tables without history are checked as well, because a
  * merge or the manifest may have lost all of their history.
  */

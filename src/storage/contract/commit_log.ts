@@ -116,9 +116,9 @@ export interface CommitLog {
   /**
    * While the log is paused, makes all submitted commits durable within this tick.
    *
-   * @param decide Called once they are durable and before they settle. If it throws, they are
-   *   rolled back in memory, and the error is rethrown. Their frames remain in the log, so the
-   *   caller must have recorded that recovery is to ignore them.
+   * @param decide Called once the commits are durable and before they settle. If it throws, the
+   *   commits are rolled back in memory, and the error is rethrown. Their frames remain in the
+   *   log, so the caller must have recorded that recovery is to ignore them.
    * @returns Whether the commits have settled. If not, the events have reported the reason.
    */
   writeNow(decide?: () => void): boolean;

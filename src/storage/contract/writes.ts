@@ -63,7 +63,8 @@ export interface WriteBatch {
 
 /**
  * A commit too large for one tick. The caller prepares it in steps that have no visible effect,
- * and then makes it in one short tick. A caller abandons it by dropping its reference to it.
+ * and then makes it in one short tick. A caller abandons the commit by dropping its reference to
+ * it.
  */
 export interface StagedCommit {
   /** The number of rows added to the commit so far. */

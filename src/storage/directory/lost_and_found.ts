@@ -28,8 +28,9 @@ export function listedFiles(paths: DataPaths, entries: readonly SegmentEntry[]):
 }
 
 /**
- * Returns the name for a segment's file in lost+found/. It includes the name of the file's
- * directory, which is the table id. The complete path could exceed the maximum length of a name.
+ * Returns the name for a segment's file in lost+found/. The name includes only the last directory
+ * of the file's path, which is the table id, because the complete path could exceed the maximum
+ * length of a name.
  */
 export function nameInLostAndFound(from: string): string {
   return from.split("/").slice(-2).join("-");

@@ -1,6 +1,6 @@
 /**
  * Manages the files of the log. Files are created ahead of time and filled with zeros, so that a
- * sync never has to write metadata. Old files are recycled, so that few new ones have to be
+ * sync never has to write metadata. Old files are recycled, so that few files have to be
  * created.
  *
  *     (none) ──make──► spare in tmp/ ──roll──► named ──enter──► current ──roll──► kept ──release──► spare or removed

@@ -1,5 +1,5 @@
 /**
- * Reads the log at startup: every complete commit in order, and the position of the next one.
+ * Reads the log at startup: every complete commit in order, and the position of the next commit.
  *
  * The bytes after the last valid frame of a file determine how the log ends:
  *
@@ -7,7 +7,7 @@
  *     an invalid frame, no valid one after it       torn: truncated, if the high-water file agrees
  *     valid frames that were in the same group      torn: a group is written at once, and any part
  *                                                   of it may have reached the disk
- *     a valid frame that calls the bad one durable  damage: refused, naming file and offset
+ *     a valid frame says the bad frame was durable  damage: refused, naming file and offset
  *     the next file continues from a higher seq     damage: refused likewise
  */
 import type { Disk } from "../../base/disk.ts";

@@ -1,5 +1,5 @@
 /**
- * Defines the header that the files of all secondary indexes begin with, and opens such files.
+ * Defines the header of the files of all secondary indexes, and opens such files.
  *
  *     OFFSET SIZE   little-endian
  *          0    8   magic, whose last digit is the format

@@ -4,7 +4,7 @@
  * format 3, so files in older formats contain none.
  *
  * The encoded bytes are divided into blocks of 16 KiB; the last block may be shorter. Each block
- * is a separate Zstandard frame, so a few rows can be read without unpacking the others.
+ * is a separate Zstandard frame, so a few rows can be read without unpacking other blocks.
  *
  *     packed    OFFSET SIZE
  *     chunk        0    4   u32 bytes of the chunk when unpacked, 1 or more

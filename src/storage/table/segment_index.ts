@@ -107,8 +107,8 @@ export class SegmentIndex {
   }
 
   /**
-   * Returns the prefix of a value to search for, in the form that the index stores. A string that
-   * does not begin with the common bytes gets a number below or above all stored prefixes.
+   * Returns the prefix of a search value, in the form that the index stores. A string that does
+   * not begin with the common bytes gets a number below or above all stored prefixes.
    */
   #ownPrefixOf(sought: Value): number {
     const { commonBytes } = this.#entries;

@@ -3,7 +3,7 @@
  * versions, from oldest to newest.
  *
  *     segments (ascending, disjoint seq ranges) → frozen memtable, while it is flushed → memtables that
- *     wait for a flush, because a large commit brought one of its own → active memtable
+ *     wait for a flush, because a large commit brought its own memtable → active memtable
  *
  * Readers see the memtables and segments as one ascending stream per owner. History segments are
  * separate: they contain versions replaced at or below the flushed seq, and tombstones up to that
