@@ -14,8 +14,8 @@
  * All numbers are little-endian; u53 and hash64 are stored as two u32, low half first.
  *
  *     header    OFFSET SIZE
- *                  0    8   magic "TIDESEG6": the digit is the format; older formats are read. A file
- *                           has the oldest format that it fits: 5 with a column of arrays or
+ *                  0    8   magic "TIDESEG6": the digit is the format; older formats are read. A
+ *                           file has the oldest format that it fits: 5 with a column of arrays or
  *                           intervals, and 6 if it is a history segment as well; else 4 for a
  *                           history segment, 3 with a packed chunk, and 2
  *                  8    8   u53 segment id
