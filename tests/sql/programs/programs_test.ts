@@ -422,5 +422,7 @@ test.each([
   "CREATE TABLE c (n INT DEFAULT doubled(1))",
   "CREATE INDEX ON acc (doubled(id))",
 ])("a stored expression refuses a program: %s", async (sql) => {
-  expect(await failure(sql)).toMatch(/^UNSUPPORTED_FEATURE.*its body is not a single SQL query/);
+  expect(await failure(sql)).toMatch(
+    /^UNSUPPORTED_FEATURE.*the body of the function is not a single SQL query/,
+  );
 });
