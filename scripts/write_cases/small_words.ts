@@ -105,6 +105,7 @@ const STATEMENTS: readonly string[] = [
         `SELECT ${plain}(${value}), ${seeded}(${value}, 0), ${seeded}(${value}, -5000000000)`,
     ),
   ),
+  "SELECT hashfloat8('NaN') = hashfloat8(-'NaN'::float8), hashfloat4('NaN'), hashfloat4(-'NaN'::float4)",
   "SELECT hashtextextended('a', 0), hashtextextended('a', 7), hashtextextended('many more than twelve bytes', -3), hashtextextended('', 9223372036854775807)",
   "SELECT hashint2(7::smallint), hashint4(-7), hashint8(7), hashint8(-7), hashint8(5000000000), hashint8(-5000000000)",
   "SELECT hashint2extended(7::smallint, 1), hashint4extended(7, 0), hashint8extended(7, 0), hashint8extended(-5000000000, 3)",

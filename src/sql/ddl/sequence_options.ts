@@ -89,8 +89,10 @@ function boundsIn(
 ): Bounds {
   const usual = boundsOf(type, increment);
   const usualBefore = boundsOf(before.type, BigInt(before.increment));
+  // A bound that is a limit of the old type becomes the limit of the new type.
+  const retypedBefore = retyped(before, type);
   const kept = (bound: "maximum" | "minimum"): bigint =>
-    BigInt(before[bound]) === usualBefore[bound] ? usual[bound] : BigInt(before[bound]);
+    BigInt(before[bound]) === usualBefore[bound] ? usual[bound] : BigInt(retypedBefore[bound]);
   const minimum = boundIn(options, "minvalue", usual.minimum) ?? kept("minimum");
   const maximum = boundIn(options, "maxvalue", usual.maximum) ?? kept("maximum");
   requireOfType(minimum, { options, name: "minvalue", type });

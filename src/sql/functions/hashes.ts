@@ -124,7 +124,9 @@ export function hashOfDouble(value: number, seed: bigint): Hash {
     return { high: Number(BigInt.asIntN(32, seed >> 32n)), low: Number(BigInt.asIntN(32, seed)) };
   }
   const bytes = new DataView(new ArrayBuffer(8));
-  bytes.setFloat64(0, value, true);
+  // A NaN may have a sign, which must not matter.
+  if (Number.isNaN(value)) bytes.setUint32(4, 0x7ff80000, true);
+  else bytes.setFloat64(0, value, true);
   return hashOfBytes(new Uint8Array(bytes.buffer), seed);
 }
 

@@ -173,6 +173,7 @@ export const LISTED_DIFFERENCES: readonly ListedDifference[] = [
     /found "CREATE"/i,
   ),
   refused("a temporary table is played as an ordinary table", /\bpg_temp\./i, /pg_temp/),
+  refused("a temporary table is played as an ordinary table", /_temp\d*'/i, /READ ONLY/),
   refused("names are printable", /colname with tab/, /printable/),
   refused("a table is not a type", /\b(?:fullname|int8_tbl)\b/i, /there is no such type/),
   refused("X'…' is a string of bytes", /\bx'/i, /pairs of hexadecimal digits/),

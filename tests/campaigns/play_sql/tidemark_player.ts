@@ -71,7 +71,7 @@ class Player {
   async play({ sql, data }: ScriptStatement): Promise<Played> {
     if (/^copy\b/i.test(sql)) return await this.#copy(sql, data);
     if (this.#transaction === undefined && /^(?:begin|start\s+transaction)\b/i.test(sql)) {
-      return await this.#begin();
+      return await this.#begin(/\bread\s+only\b/i.test(sql));
     }
     const played = await this.#ask(sql);
     this.#note(sql, played);
@@ -135,8 +135,9 @@ class Player {
     return await this.#ask(`SELECT ${casts} FROM (${sql}\n) AS x(${names.join(", ")})`);
   }
 
-  async #begin(): Promise<Played> {
-    const answer = await this.#server.post("/v1/api/transactions", {}, this.#headers());
+  async #begin(isReadOnly: boolean): Promise<Played> {
+    const options = { read_only: isReadOnly };
+    const answer = await this.#server.post("/v1/api/transactions", options, this.#headers());
     const body = (await answer.json()) as { transaction_id?: string; error?: SqlError };
     this.#transaction = body.transaction_id;
     return body.error === undefined ? { kind: "rows", rows: [] } : failureOf(body.error);

@@ -442,3 +442,16 @@ test.each([
   expect((await slow.rows(all)).flat()).toEqual([1, 2]);
   expect(await slow.failure(all)).toStartWith("VALUE_OUT_OF_RANGE");
 });
+
+test("bounds that are limits of the old type become the limits of a new type", async () => {
+  await engine.run(
+    "CREATE SEQUENCE rises AS smallint MINVALUE -32768; ALTER SEQUENCE rises AS int;" +
+      "CREATE SEQUENCE falls AS smallint MAXVALUE 32767 INCREMENT -1; ALTER SEQUENCE falls AS int",
+  );
+  const sql =
+    "SELECT minimum_value, maximum_value, start_value FROM information_schema.sequences WHERE sequence_name IN ('rises', 'falls') ORDER BY sequence_name";
+  expect(await engine.rows(sql)).toEqual([
+    ["-2147483648", "2147483647", "32767"],
+    ["-2147483648", "2147483647", "-32768"],
+  ]);
+});
