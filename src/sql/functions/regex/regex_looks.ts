@@ -26,6 +26,8 @@ import { hasCharacter } from "./regex_sets.ts";
  */
 export type LookTables = readonly Uint8Array[];
 
+export const NO_TABLES: LookTables = [];
+
 /** The number of steps that are charged to the budget at once. */
 const STEPS_PER_SPENDING = 4096;
 
@@ -45,6 +47,7 @@ export class LookFinder {
 
   /** @throws {DatabaseError} LIMIT_EXCEEDED */
   tablesFor(text: string, effort: CallEffort): LookTables {
+    if (this.#looks.length === 0) return NO_TABLES;
     const known = this.#known.get(effort);
     if (known?.text === text) return known.tables;
     const tables: Uint8Array[] = [];

@@ -6,7 +6,7 @@
 
 import { assert } from "../../../base/assert.ts";
 import type { CallEffort } from "../base/call_effort.ts";
-import type { LookFinder, LookTables } from "./regex_looks.ts";
+import { type LookFinder, type LookTables, NO_TABLES } from "./regex_looks.ts";
 import {
   assertionHolds,
   codeBefore,
@@ -91,7 +91,7 @@ export class RegexSearch {
   readonly #assertions: Assertion[] = [];
   readonly #looks: LookFinder;
   /** Where the look-arounds match in the current text. */
-  #tables: LookTables = [];
+  #tables: LookTables = NO_TABLES;
   readonly #startSet: QuickSet | undefined;
   readonly #slotCount: number;
   readonly #isShortest: boolean;
@@ -176,7 +176,7 @@ export class RegexSearch {
       this.#tables = this.#looks.tablesFor(text, effort);
       return this.#find(text, start, effort);
     } finally {
-      this.#tables = [];
+      this.#tables = NO_TABLES;
       this.#shrink(this.#threads);
       this.#shrink(this.#next);
     }
