@@ -96,6 +96,11 @@ export class HashJoin implements Operator {
    */
   #unmatchedPosition = 0;
   #pairing: Pairing | undefined;
+  /**
+   * The rows of the pairs formed last. Their columns are copied, so all batches share the memory.
+   */
+  #leftRows: Uint32Array = new Uint32Array(0);
+  #rightRows: Uint32Array = new Uint32Array(0);
   readonly #isChoice: boolean;
   readonly #site: SpillSite;
   /** The join on disk, which takes over if the right side is too large for memory. */
@@ -265,8 +270,7 @@ export class HashJoin implements Operator {
    */
   #pairAll(batch: Batch, keyIds: Int32Array): Batch | undefined {
     const { rows, starts } = this.#table;
-    const leftRows = new Uint32Array(batch.rowCount);
-    const rightRows = new Uint32Array(batch.rowCount);
+    const { leftRows, rightRows } = this.#pairRows(batch.rowCount);
     let count = 0;
     for (let row = 0; row < batch.rowCount; row += 1) {
       const keyId = keyIds[row] ?? NO_KEY;
@@ -278,6 +282,15 @@ export class HashJoin implements Operator {
       count += 1;
     }
     return count === 0 ? undefined : this.#pairsOf(batch, leftRows, { rightRows, count });
+  }
+
+  /** Returns memory for the rows of this many pairs. */
+  #pairRows(count: number): { leftRows: Uint32Array; rightRows: Uint32Array } {
+    if (this.#leftRows.length < count) {
+      this.#leftRows = new Uint32Array(count);
+      this.#rightRows = new Uint32Array(count);
+    }
+    return { leftRows: this.#leftRows, rightRows: this.#rightRows };
   }
 
   /**
@@ -319,8 +332,7 @@ export class HashJoin implements Operator {
       if (this.#isChoice) return this.#chosen(batch, pairing.hasPartner);
       return this.#options.join === "inner" ? undefined : this.#unmatchedRows(pairing);
     }
-    const leftRows = new Uint32Array(PAIRS_MAX);
-    const rightRows = new Uint32Array(PAIRS_MAX);
+    const { leftRows, rightRows } = this.#pairRows(PAIRS_MAX);
     const { rows, starts } = this.#table;
     let count = 0;
     let { candidateIndex, leftRow } = pairing;
