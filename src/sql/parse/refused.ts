@@ -75,7 +75,7 @@ export const REFUSED_STATEMENTS: ReadonlyMap<string, Refused> = new Map<string, 
   ["reassign", ["REASSIGN OWNED", "write ALTER NAMESPACE … OWNER TO for each namespace"]],
 ]);
 
-/** Rejects a statement whose first word is known from another system. */
+/** Rejects a statement whose first word belongs to a statement of another database system. */
 export function refuseStatement(cursor: Cursor): void {
   const entry = REFUSED_STATEMENTS.get(spelling(cursor));
   if (entry !== undefined) cursor.refuse(...entry);
@@ -132,7 +132,7 @@ export const REFUSED_OBJECTS: ReadonlyMap<string, Refused> = new Map<string, Ref
   ["default", ["DEFAULT PRIVILEGES", RIGHTS]],
 ]);
 
-/** Rejects CREATE, ALTER or DROP for a kind of object that does not exist here. */
+/** Rejects CREATE, ALTER or DROP for a kind of object that Tidemark does not have. */
 export function refuseObject(cursor: Cursor, verb: "CREATE" | "ALTER" | "DROP"): void {
   const isTemporary = cursor.is("temp") || cursor.is("temporary");
   if (isTemporary && cursor.isAhead(1, "view")) {
@@ -192,7 +192,7 @@ const ALTERATIONS: readonly (readonly [words: string, construct: string, hint?: 
   ["set without", "SET WITHOUT"],
 ];
 
-/** Rejects a change to a table that only other systems support. */
+/** Rejects an ALTER TABLE action that only other systems support. */
 export function refuseAlteration(cursor: Cursor): void {
   refuseWords(cursor, ALTERATIONS);
 }

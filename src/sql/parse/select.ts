@@ -166,8 +166,8 @@ function parseTail(cursor: Cursor, query: SelectStatement, start: number): Selec
 
 type TailOwner = SelectFromStatement | SelectFromUnion | ValuesStatement;
 
-// Returns the part of a query that ORDER BY and LIMIT belong to. Within a WITH, this part is never
-// a change.
+// Returns the part of a query to which its ORDER BY and LIMIT belong. Inside a WITH, this part is
+// never a change.
 function tailOwner(query: SelectStatement): Mutable<TailOwner> {
   return "in" in query ? tailOwner(query.in as SelectStatement) : query;
 }
@@ -280,7 +280,10 @@ function parseCycle(cursor: Cursor): CycleClause {
   return { columns, mark, value, otherwise, path, _location: cursor.since(start) };
 }
 
-/** Parses a query or a change. The binder decides whether a change is allowed here. */
+/**
+ * Parses a query or a statement that changes rows, as an entry of WITH. The binder decides whether
+ * a change is allowed in this place.
+ */
 function parseEntry(cursor: Cursor): QueryStatement {
   if (!cursor.beginsChange && !cursor.is("with")) return parseQuery(cursor);
   const statement = cursor.grammar.statement(cursor);

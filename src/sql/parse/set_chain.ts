@@ -15,13 +15,16 @@ import type { Cursor } from "./cursor.ts";
 
 type SetType = SelectFromUnion["type"];
 
-/** The longest run that becomes a left-leaning tree. Longer runs become balanced trees. */
+/**
+ * The maximum number of queries that form a left-leaning tree. A longer run becomes a balanced
+ * tree.
+ */
 const LEANING_QUERIES_MAX = 32;
 
-/** One level of nested queries counts as this many levels of nested operations. */
+/** The number of levels of nested operations for which one level of nested queries counts. */
 const LEVEL_DEPTH = 6;
 
-/** A query in the chain, with its range in the SQL. */
+/** A query of the chain, with its range in the SQL. */
 interface ChainedQuery {
   readonly query: SelectStatement;
   readonly start: number;
@@ -30,7 +33,7 @@ interface ChainedQuery {
 
 export class SetChain {
   readonly #cursor: Cursor;
-  /** The consecutive queries combined by the same operation. */
+  /** The current run: consecutive queries that are combined by the same operation. */
   #run: ChainedQuery[];
   #type: SetType = "union all";
 

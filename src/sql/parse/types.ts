@@ -332,7 +332,8 @@ function tolerantIn(text: string, { grammar, limits }: Cursor): TolerantDefiniti
     block.accept(";");
     return isEnded && block.kind === Token.end ? statement : undefined;
   } catch (error) {
-    // Safe to ignore: the text is parsed again as a PL/pgSQL block.
+    // The error can be ignored, because the text is then parsed as a PL/pgSQL block, which reports
+    // it.
     if (error instanceof DatabaseError) return undefined;
     throw error;
   }

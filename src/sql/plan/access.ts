@@ -35,9 +35,9 @@ export interface TableAccess {
 }
 
 export interface KeyAccess {
-  /** The value of each key column, in key order. */
+  /** The value of each column of the primary key, in key order. */
   readonly key: readonly BoundExpression[];
-  /** The conditions that the key implies. Every row found by the key satisfies them. */
+  /** The conditions that the key implies. Every row that the lookup finds satisfies them. */
   readonly said: readonly Condition[];
 }
 
@@ -85,8 +85,8 @@ export function accessOf(table: TableEntry, conditions: readonly Condition[]): T
 }
 
 /**
- * Returns the listed values of the first key column. A single value is left to the ranges, which
- * do without a list.
+ * Returns the listed values of the first key column. A single value is handled as a range instead,
+ * which needs no list.
  */
 function prefixOf(
   primaryKey: readonly number[],
@@ -102,8 +102,8 @@ function prefixOf(
 const ROWS_PER_KEY = 100;
 
 /**
- * The maximum number of keys to look up in a table whose rows belong to many owners. How many of
- * its rows belong to the caller is not known before the run.
+ * The maximum number of keys to look up in a table with rows of many owners. How many of the rows
+ * belong to the caller is unknown when the query is planned.
  */
 const OWN_KEYS_MAX = 32;
 
@@ -122,7 +122,7 @@ export function areFewKeys(
   return keyCount <= KEYS_MAX && keyCount * ROWS_PER_KEY < rowCount();
 }
 
-/** Whether the keys listed in a statement are few enough to be looked up. */
+/** Whether a statement lists so few keys that looking them up takes less work than a scan. */
 export function areListed(keyCount: number, rowCount: number): boolean {
   return keyCount <= KEYS_MAX && keyCount < rowCount;
 }
@@ -147,9 +147,9 @@ function productOf(parts: readonly KeyPart[]): number {
 
 /** The index or primary key in which keys are looked up. */
 interface KeyUse {
-  /** Whether keys with NULL can be found. A primary key contains none. */
+  /** Whether a lookup can find keys that contain NULL. A primary key contains no NULL. */
   readonly findsNull?: boolean;
-  /** Whether text that is equal under a nondeterministic collation can be found. */
+  /** Whether a lookup can find text that is equal under a nondeterministic collation. */
   readonly findsLoose?: boolean;
 }
 
@@ -382,7 +382,7 @@ function rangesOfAlternatives(
   });
 }
 
-/** Functions and operators that test whether a string starts with a prefix. */
+/** The functions and operators that test whether a string starts with a prefix. */
 const BEGINNINGS: ReadonlySet<string> = new Set(["starts_with", "^@"]);
 
 /**
@@ -415,7 +415,7 @@ export function storedColumnId(expression: BoundExpression): number | undefined 
   return compared.kind === "column" ? compared.column.origin?.columnId : undefined;
 }
 
-/** Whether an expression has the same value for all rows of a run. */
+/** Whether an expression has the same value for all rows of one execution. */
 export function isFixed(expression: BoundExpression): boolean {
   return !readsColumn(expression) && !isVolatile(expression);
 }

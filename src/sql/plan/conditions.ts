@@ -20,8 +20,8 @@ export interface Condition {
    */
   readonly canMove: boolean;
   /**
-   * Whether the condition contains a constant. If so, a part of it may be computable before the
-   * run.
+   * Whether the condition contains a constant, so that part of it may be computed before the query
+   * runs.
    */
   readonly holdsConstant: boolean;
   /** Whether the condition still counts as a reader of its columns. */
@@ -36,7 +36,7 @@ export function conditionOf(expression: BoundExpression): Condition {
   return { expression, columnIds, canMove, holdsConstant, isOpen: false };
 }
 
-/** The properties of an expression found so far. */
+/** The properties of an expression that have been found so far. */
 interface FoundProperties {
   readonly columnIds: number[];
   holdsConstant: boolean;

@@ -209,8 +209,8 @@ function simpleText(statement: SimpleStatement): string {
     case "restore":
       return `RESTORE DATABASE FROM ${stringText(statement.source)}${restorePoint(statement)}`;
     default:
-      // For SHOW NAMESPACES, SHOW STORAGES and similar statements, the node type is the statement
-      // itself in lower case.
+      // For SHOW NAMESPACES, SHOW STORAGES and similar statements, the node type is the text of
+      // the statement in lower case.
       return statement.type.toUpperCase();
   }
 }

@@ -146,7 +146,7 @@ function tableAsText(statement: CreateTableAsStatement): string {
   return tableFilledText(statement, queryText(statement.query));
 }
 
-/** Prints CREATE TABLE AS with the text of what fills the table. */
+/** Prints CREATE TABLE AS, given the text of the query that fills the table. */
 export function tableFilledText(
   statement: Omit<CreateTableAsStatement, "_location" | "query" | "type">,
   rows: string,
@@ -182,7 +182,7 @@ function refreshText({ concurrently, name, withData }: RefreshStatement): string
   return `REFRESH MATERIALIZED VIEW ${flag(concurrently, "CONCURRENTLY ")}${qnameText(name)}${end}`;
 }
 
-/** Returns the table kind that precedes TABLE. */
+/** Returns the word for the kind of a table, which precedes TABLE. */
 function kindText(kind: CreateTableStatement["kind"]): string {
   return kind === undefined ? "" : `${kind.toUpperCase()} `;
 }

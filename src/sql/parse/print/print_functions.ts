@@ -41,7 +41,7 @@ export function functionText(statement: FunctionDefinition): string {
   }
 }
 
-/** Returns the word for the objects to which a statement applies. */
+/** Returns the word for the kind of object to which a statement applies, such as PROCEDURE. */
 function kindText(name: FunctionName | undefined): string {
   return name?.kind === undefined ? "ROUTINE" : name.kind.toUpperCase();
 }
@@ -53,7 +53,7 @@ function changeText(change: FunctionChange): string {
     ...(volatility === undefined ? [] : [volatility.toUpperCase()]),
     ...(isStrict === undefined ? [] : [isStrict ? "STRICT" : "CALLED ON NULL INPUT"]),
   ];
-  // A statement whose clauses all lack an effect needs a clause, too.
+  // An ALTER FUNCTION must have at least one clause, even if none of its clauses has an effect.
   return words.length === 0 ? "SECURITY INVOKER" : words.join(" ");
 }
 

@@ -30,7 +30,7 @@ import { IS_WORD_PART, SINGLE, STARTS, Start } from "./token_starts.ts";
 import { escapeClauseEnd } from "./unicode_escapes.ts";
 import { foldIntoHash } from "./word_table.ts";
 
-/** The types of tokens. */
+/** The kinds of tokens. */
 export const Token = {
   end: 0,
   /** An unquoted word: a keyword, or a name to be folded to lower case. */

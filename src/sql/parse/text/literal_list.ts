@@ -40,7 +40,9 @@ const CELLS_MANY = 65_536;
  */
 const GROWTH = 8;
 
-/** Up to this distance, a loop finds a byte faster than a call to a search function. */
+/**
+ * The distance in bytes up to which a loop finds a byte faster than a call of a search function.
+ */
 const NEAR_BYTES_MAX = 16;
 
 const NEWLINE = 10;
@@ -61,7 +63,7 @@ interface CellWord {
   readonly kind: number;
 }
 
-/** The words that may be cells, keyed by their first letter. */
+/** The words that may be cells, indexed by the code of their first letter. */
 const WORDS: readonly (CellWord | undefined)[] = Array.from({ length: 256 }, (_, code) => {
   const letter = String.fromCharCode(code);
   const word = (["null", "true", "false", "default"] as const).find((it) => it[0] === letter);
@@ -192,7 +194,7 @@ function scanColumn(
 
 /**
  * Asserts that the bytes of a list are still available. The bytes of a request are released after
- * the response; a cell read after that would appear empty.
+ * the response; a cell that was read afterwards would appear empty.
  */
 export function assertHeld({ bytes }: LiteralList): void {
   assert(bytes.length > 0, "literal list: list read after its text was released");
@@ -221,8 +223,8 @@ export function literalText(list: LiteralList, cell: number): string {
   }
 }
 
-// Throws for a cell that cannot be decoded. This cannot happen, because the scanner accepts only
-// valid escapes.
+// Throws for a cell that cannot be decoded. The scanner accepts only valid escapes, so no cell
+// should ever get here.
 function unreadable(): never {
   throw new TypeError("literal list: cannot decode a scanned string");
 }

@@ -14,8 +14,8 @@ const BACKSLASH = 92;
 const RADIX_DIGITS_MAX = 1024;
 
 /**
- * Throws INVALID_SQL. The parser supplies this function, because it knows which statement a
- * position belongs to.
+ * Throws INVALID_SQL. The parser supplies this function, because it knows the statement to which a
+ * position belongs.
  */
 export type Fail = (what: string, position: number) => never;
 

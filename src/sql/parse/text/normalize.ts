@@ -23,8 +23,8 @@ import { IS_WORD_PART } from "./token_starts.ts";
 import { foldIntoHash, WordTable } from "./word_table.ts";
 
 /**
- * The maximum number of lifted literals. In a statement with more literals, none are lifted,
- * because each number of literals would need a key of its own.
+ * The maximum number of literals that are lifted out of a statement. If a statement has more, none
+ * are lifted, because each number of literals would need a separate key.
  */
 export const LIFTED_LITERALS_MAX = 64;
 
@@ -41,7 +41,7 @@ export interface SlotLiteral {
   readonly text: string;
   /** The offset of the literal in the SQL of the request. */
   readonly start: number;
-  /** The precision; present only for kind numeric, whose type is DECIMAL(precision, scale). */
+  /** The precision of a DECIMAL(precision, scale). Present only if the kind is numeric. */
   readonly precision?: number | undefined;
   readonly scale?: number | undefined;
 }
@@ -51,7 +51,7 @@ export interface NormalizedStatement {
   /** The text of the statement, with each lifted literal replaced by its type. */
   readonly key: string;
   readonly literals: readonly SlotLiteral[];
-  /** The range of the statement in the text. */
+  /** The range of the statement in the request's text. */
   readonly start: number;
   readonly end: number;
   /** The offset after the `;` that ends the statement, or the end of the text. */
@@ -248,8 +248,8 @@ class Normalizer {
     this.#wordBefore = word;
     switch (effect) {
       case Effect.lift:
-        // The condition of FILTER belongs to a call, which may have to match the text of another
-        // call.
+        // The condition of a FILTER is part of a call, whose text may have to match that of
+        // another call.
         this.#lifts = !(this.#isInTarget || PLAIN_BEFORE.has(wordBefore));
         return this.#take(end, Before.operator);
       case Effect.keep:
@@ -289,7 +289,7 @@ class Normalizer {
     return true;
   }
 
-  // Keeps a literal that affects the plan, or might do so.
+  // Keeps a literal in the key, because it affects the plan or might do so.
   #keep(end: number): boolean {
     this.#keptCount += 1;
     return this.#keptCount <= KEPT_LITERALS_MAX && this.#take(end, Before.value);
