@@ -158,7 +158,9 @@ export function parseCreateTable(
   };
 }
 
-/** Rejects partitions of a temporary table, which exists only in its transaction. */
+/**
+ * Rejects partitioning of a temporary table, because such a table exists only in its transaction.
+ */
 function refuseTemporary(
   cursor: Cursor,
   { temporary }: Pick<CreateTableStatement, "temporary">,
@@ -225,7 +227,7 @@ function parsePartitionTable(
 /**
  * Parses `LIKE t [{INCLUDING | EXCLUDING} part …]`.
  *
- * @param after The number of columns before the clause.
+ * @param after The number of columns that precede the clause in the table's column list.
  */
 function parseLike(cursor: Cursor, after: number): TableLike {
   const start = cursor.token;
@@ -279,7 +281,7 @@ export function isTableConstraint(cursor: Cursor): boolean {
     case "foreign":
       return true;
     case "unique":
-      // The word may instead be a column name.
+      // UNIQUE without either of these tokens after it is the name of a column.
       return cursor.isAhead(1, "(") || cursor.isAhead(1, "nulls");
     case "exclude":
       return cursor.isAhead(1, "(") || cursor.isAhead(1, "using");
@@ -324,8 +326,8 @@ export function acceptNulls(cursor: Cursor): { readonly equalNulls?: true } {
 
 /**
  * Accepts `[NOT] DEFERRABLE` and `INITIALLY IMMEDIATE` after a key, and rejects INITIALLY
- * DEFERRED. The accepted words have no effect, because keys are always compared once all rows of a
- * statement are known.
+ * DEFERRED. The accepted words have no effect, because a key is always checked once all rows of
+ * the statement are known.
  */
 function acceptKeyTiming(cursor: Cursor): void {
   for (;;) {
@@ -362,7 +364,7 @@ export function acceptIncluded(cursor: Cursor): { readonly included?: readonly N
   return cursor.accept("include") ? { included: cursor.nameList("a column") } : {};
 }
 
-/** Parses `UNIQUE …` of a column. */
+/** Parses the UNIQUE constraint of a single column. */
 function parseUniqueColumn(
   cursor: Cursor,
   start: number,
@@ -374,7 +376,7 @@ function parseUniqueColumn(
   return { type: "unique", ...nulls, constraintName, _location: cursor.since(start) };
 }
 
-/** Parses `name type constraint…`. */
+/** Parses a column definition: `name type constraint…`. */
 export function parseColumn(cursor: Cursor): CreateColumnDef {
   const start = cursor.token;
   const name = cursor.name("a column");
@@ -490,7 +492,7 @@ function parseGenerated(
   return { type: "stored", expr, source, constraintName, _location: cursor.since(start) };
 }
 
-/** Parses `ALWAYS | BY DEFAULT`. */
+/** Parses `ALWAYS` or `BY DEFAULT` of a generated column. */
 export function parseAlways(cursor: Cursor): ColumnConstraintGenerated["always"] {
   if (cursor.expectOneOf("always", "by") === "always") return "always";
   cursor.expect("default");
@@ -540,8 +542,8 @@ export function parseQNames(cursor: Cursor, what: string): QName[] {
 }
 
 /**
- * Parses the rest of a statement after `CREATE [OR REPLACE]`, which begins with VIEW or RECURSIVE
- * VIEW.
+ * Parses a CREATE VIEW statement from the word VIEW or RECURSIVE VIEW, after `CREATE [OR
+ * REPLACE]`.
  */
 export function parseCreateView(
   cursor: Cursor,
@@ -589,7 +591,7 @@ function recursiveView(
   };
 }
 
-/** Reads `WITH [CASCADED | LOCAL] CHECK OPTION`. */
+/** Parses the clause `WITH [CASCADED | LOCAL] CHECK OPTION` of a view, if it is present. */
 function acceptCheckOption(cursor: Cursor): CreateViewStatement["checkOption"] {
   if (!cursor.accept("with")) return undefined;
   const option = cursor.accept("local") ? "local" : "cascaded";

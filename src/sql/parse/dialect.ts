@@ -102,8 +102,8 @@ export function parseDiscard(cursor: Cursor, start: number): Statement {
 
 /**
  * Recognises the exact form `SELECT [pg_catalog.]set_config('search_path', 'namespace', false)`.
- * Later statements of the request are bound in this namespace, so it must be a literal rather than
- * a computed value.
+ * Later statements of the request are bound in this namespace, so its name must be a literal
+ * rather than a computed value.
  */
 export function acceptSetPath(cursor: Cursor, start: number): UseNamespaceStatement | undefined {
   const at = openingOf(cursor, "set_config");
@@ -375,7 +375,7 @@ export function parseExplain(
 }
 
 /**
- * Rejects EXPLAIN for anything but a query or a change. @throws {DatabaseError}
+ * Rejects EXPLAIN of a statement that is neither a query nor a change. @throws {DatabaseError}
  * UNSUPPORTED_FEATURE
  */
 function requireExplained(cursor: Cursor, statement: Statement): void {
@@ -406,8 +406,8 @@ function parseExplainOptions(
   cursor.expect(")");
 }
 
-// Parses an optional boolean: true, on or 1, or false, off or 0. If it is absent, the result is
-// true.
+// Parses the optional value of a boolean option: true, on or 1, or false, off or 0. An option
+// without a value is true.
 function parseSwitch(cursor: Cursor): boolean {
   if (cursor.is(",") || cursor.is(")")) return true;
   const { start } = cursor;

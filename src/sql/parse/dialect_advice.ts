@@ -2,17 +2,17 @@
  * Gives advice on the syntax of other systems and on frequent mistakes. All patterns are in a
  * single table, which is searched only when an error is explained.
  *
- * A pattern is matched against the tokens near the token that is not allowed: up to {@linkcode
- * BEFORE_MAX} before it and {@linkcode BEHIND_MAX} after it. The tokens are in lower case and
- * separated by single spaces; `▸` precedes the token that is not allowed, and `'…'` stands for
- * every string. The match begins at the token to blame. A lookbehind for the text before that
- * token follows a `(?=▸)`; without it, the lookbehind would run at every position of the text.
+ * A pattern is matched against the tokens near the invalid token: up to {@linkcode BEFORE_MAX}
+ * before it and {@linkcode BEHIND_MAX} after it. The tokens are in lower case and separated by
+ * single spaces; `▸` precedes the invalid token, and `'…'` represents every string. The match
+ * begins at the token to blame. A lookbehind for the text before that token follows a `(?=▸)`;
+ * without it, the lookbehind would run at every position of the text.
  */
 
 import { PARAMETER_ADVICE } from "./text/characters.ts";
 import { type LexedTokens, Token } from "./text/lexer.ts";
 
-/** The token to blame, and advice on the correct form. */
+/** Advice on a syntax error: the token to blame, and a hint that shows the correct form. */
 export interface Advice {
   readonly token: number;
   readonly hint: string;
@@ -304,12 +304,12 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   ],
 ];
 
-/** Returns the advice for a token that is not allowed, or undefined if no pattern matches. */
+/** Returns the advice for an invalid token, or undefined if no pattern matches. */
 export function adviceAt(tokens: LexedTokens, token: number): Advice | undefined {
   let first = token;
   while (first > 0 && tokens.words[first - 1] !== ";") first -= 1;
   const from = Math.max(first, token - BEFORE_MAX);
-  // The offset of each token in the searched string.
+  // The offset at which each token begins in the text that the patterns search.
   const starts: number[] = [];
   let text = from === first ? "" : "… ";
   for (let at = from; at <= token + BEHIND_MAX; at += 1) {
@@ -328,13 +328,14 @@ export function adviceAt(tokens: LexedTokens, token: number): Advice | undefined
   return undefined;
 }
 
-// Returns a token in the form that patterns match. The contents of strings are left out, because
-// they must not match anything.
+// Returns a token in the form in which patterns expect it. The contents of strings are left out,
+// because no pattern may match them.
 function shownForm(tokens: LexedTokens, token: number): string {
   const kind = tokens.kinds[token];
   if (kind === Token.string || kind === Token.encodedString) return "'…'";
   const start = tokens.starts[token] ?? 0;
-  // The words in patterns are short, and searching a long token would be slow.
+  // The words in patterns are short, and searching a long token would be slow, so a token is cut
+  // off.
   const end = Math.min(tokens.ends[token] ?? start, start + SHOWN_CHARACTERS_MAX);
   return tokens.text.slice(start, end).toLowerCase();
 }

@@ -27,7 +27,7 @@ import { beginsQuery, parseQuery } from "./select.ts";
 import { parseItems } from "./select_block.ts";
 import { Token } from "./text/lexer.ts";
 
-/** The words that make a preceding VALUES list part of a longer query. */
+/** The keywords after a VALUES list that make the list part of a longer query. */
 const QUERY_CONTINUATIONS: readonly Word[] = [
   "union",
   "intersect",
@@ -118,7 +118,7 @@ function parseConflictTarget(cursor: Cursor): OnConflictAction["on"] {
   return { type: "on expr", exprs, where, _location: cursor.since(start) };
 }
 
-/** Parses `c = e, (a, b) = (…)`. */
+/** Parses the assignments of a SET clause: `c = e, (a, b) = (…)`. */
 export function parseSets(cursor: Cursor): SetStatement[] {
   const sets: SetStatement[] = [];
   do {
@@ -135,7 +135,7 @@ export function parseSets(cursor: Cursor): SetStatement[] {
   return sets;
 }
 
-/** Parses `(c, c[1], c.field)`. */
+/** Parses a parenthesised list of target columns: `(c, c[1], c.field)`. */
 export function parseTargetColumns(cursor: Cursor): TargetColumn[] {
   cursor.expect("(");
   const columns: TargetColumn[] = [];
@@ -147,7 +147,7 @@ export function parseTargetColumns(cursor: Cursor): TargetColumn[] {
   return columns;
 }
 
-/** Parses a column, or a part of one: `c`, `c[1]`, `c.field`, `c[1].field[2:3]`. */
+/** Parses a target column, or a part of a column: `c`, `c[1]`, `c.field`, `c[1].field[2:3]`. */
 function parseTargetColumn(cursor: Cursor): TargetColumn {
   const column = cursor.name("a column");
   const part: PartStep[] = [];
@@ -253,7 +253,8 @@ export function parseTarget(cursor: Cursor, isUpdate: boolean): QNameAliased {
 }
 
 /**
- * Whether a token is a constant or parameter, which rules out that the list contains column names.
+ * Whether a token is a constant or a parameter. A list that contains such a token is not a list of
+ * column names.
  */
 function isArgument(kind: number): boolean {
   return kind > Token.quoted && kind < Token.symbol;

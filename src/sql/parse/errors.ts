@@ -20,14 +20,14 @@ export class Expectations {
   readonly #asked = new Set<string>();
   readonly #possible = new Set<string>();
 
-  /** Records that the parser tested for `word` at a token. */
+  /** Records that the parser tested whether a token is `word`. */
   note(token: number, word: string): void {
     if (this.#reaches(token)) this.#asked.add(word);
   }
 
   /**
-   * Records that `word` would also be valid at a token. Hints may use such words, but there are
-   * too many of them to list in the message.
+   * Records that `word` would also be valid at a token. Hints may suggest such words, but there
+   * are too many of them to list in the message.
    */
   notePossible(token: number, word: string): void {
     if (this.#reaches(token)) this.#possible.add(word);
@@ -42,20 +42,20 @@ export class Expectations {
     return token === this.#token;
   }
 
-  /** Returns the words for which the parser tested at a token. */
+  /** Returns the words for which the parser tested at the position of a token. */
   askedAt(token: number): readonly string[] {
     return token === this.#token ? [...this.#asked] : [];
   }
 
-  /** Returns all words that would be valid at a token. */
+  /** Returns all words that would be valid at the position of a token. */
   possibleAt(token: number): readonly string[] {
     return token === this.#token ? [...this.#asked, ...this.#possible] : [];
   }
 }
 
 /**
- * Parses a query to be followed by a subscription. An unsupported construct in it is reported as
- * an error in the query.
+ * Parses a query that a subscription is to follow. An unsupported construct in the query is
+ * reported as an error in the query.
  */
 export function parseFollowed<T>(parse: () => T): T {
   try {
@@ -70,14 +70,15 @@ export function parseFollowed<T>(parse: () => T): T {
 export interface SyntaxStop {
   readonly tokens: LexedTokens;
   readonly token: number;
-  /** The index of a word that was read as an alias without AS, or -1 if there is none. */
+  /** The index of the last word that was read as an alias without AS, or -1 if there is none. */
   readonly aliasToken: number;
   readonly statementIndex: number;
   readonly expectations: Expectations | undefined;
 }
 
 /**
- * The expected token: a construct such as "a table", or the only word possible, which may be "".
+ * The token that the grammar requires: a construct such as "a table", or the only possible word,
+ * which may be "".
  */
 export type Expected = { readonly thing: string } | { readonly word: string };
 
@@ -88,9 +89,10 @@ export function unexpectedToken(stop: SyntaxStop, expected: Expected): DatabaseE
   const alias = stop.aliasToken === stop.token - 1 ? stop.aliasToken : -1;
   // In `SELECT id FORM t`, the parser stops at t, but the mistake is FORM.
   const misspelt = alias === -1 ? undefined : nearWord(tokenText(stop.tokens, alias), words);
-  // Expectations are recorded only in a second parse, which explains the error.
+  // Expectations are recorded only when the SQL is parsed a second time to explain an error.
   const advice = stop.expectations && adviceAt(stop.tokens, stop.token);
-  // A keyword of another system may resemble one of ours, so the advice takes precedence.
+  // A keyword of another database system may resemble one of Tidemark's keywords, so advice on
+  // that system takes precedence over a spelling suggestion.
   if (misspelt !== undefined && advice?.token !== alias) {
     const fault = `expected ${shown(misspelt)}`;
     return faultAt(stop, { token: alias, fault, hint: meaning(misspelt) });
@@ -153,8 +155,8 @@ export function unsupported(
 }
 
 function describe(expected: Expected, words: readonly string[]): string {
-  // The name of a construct covers all words with which it can begin, so listing these as well
-  // would be redundant.
+  // The name of a construct covers all words with which the construct can begin, so listing these
+  // words as well would be redundant.
   if ("thing" in expected) return expected.thing;
   const parts = [...new Set([expected.word, ...words])].filter((word) => word !== "").map(shown);
   const listed = parts.slice(0, SHOWN_WORDS_MAX);
@@ -191,7 +193,7 @@ function wordText(tokens: LexedTokens, token: number): string {
   return tokens.kinds[token] === Token.word ? tokenText(tokens, token) : "";
 }
 
-// Returns the most similar of several words, if it is similar enough to suggest a typo.
+// Returns the word that is most similar to a text, if it is similar enough to suggest a typo.
 function nearWord(text: string, words: readonly string[]): string | undefined {
   const found = text.toLowerCase();
   if (found.length < 2 || found.length > 20) return undefined;
@@ -208,8 +210,8 @@ function nearWord(text: string, words: readonly string[]): string | undefined {
   return best;
 }
 
-// Returns the number of insertions, deletions, replacements and swaps of neighbouring characters
-// that turn one word into the other. Exact only for small numbers.
+// Returns the edit distance of two words: the number of insertions, deletions, replacements and
+// swaps of neighbouring characters that turn one into the other. Exact only for small distances.
 function editDistance(a: string, b: string): number {
   if (Math.abs(a.length - b.length) > 2) return 3;
   let before: number[] = [];

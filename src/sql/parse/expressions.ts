@@ -47,8 +47,8 @@ const POWERS = new Map<string, number>(
   ).flatMap(([words, power]) => words.split(" ").map((word) => [word, power] as const)),
 );
 
-// PostgreSQL's symbolic operators for LIKE and ILIKE. They have no ESCAPE, and the precedence of
-// other symbolic operators.
+// PostgreSQL's symbolic operators for LIKE and ILIKE. They take no ESCAPE clause, and have the
+// same precedence as other symbolic operators.
 const LIKE_OPERATORS: ReadonlyMap<string, BinaryOperator> = new Map<string, BinaryOperator>([
   ["~~", "LIKE"],
   ["~~*", "ILIKE"],
@@ -58,8 +58,8 @@ const LIKE_OPERATORS: ReadonlyMap<string, BinaryOperator> = new Map<string, Bina
 
 const NORMAL_FORMS: ReadonlySet<string> = new Set(["nfc", "nfd", "nfkc", "nfkd"]);
 
-// The maximum number of operands in a chain of AND or OR that is parsed to a left-leaning tree.
-// Longer chains become balanced trees, so that their depth stays small.
+// The maximum number of operands for which a chain of AND or OR becomes a left-leaning tree. A
+// longer chain becomes a balanced tree, so that its depth stays small.
 const LEANING_OPERANDS_MAX = 32;
 
 /** Parses any expression. */
@@ -68,8 +68,8 @@ export function parseExpression(cursor: Cursor): Expr {
 }
 
 /**
- * Parses an operand of BETWEEN, LIKE and similar forms. It ends at the first operator that does
- * not bind more tightly than these.
+ * Parses an operand of BETWEEN, LIKE and similar predicates. The operand ends at the first
+ * operator that does not bind more tightly than these predicates.
  */
 export function parseOperand(cursor: Cursor): Expr {
   return parseAt(cursor, Power.predicate);
@@ -191,7 +191,7 @@ function parseIs(cursor: Cursor, start: number, operand: Expr): Expr {
   }
 }
 
-// Makes `x IS [NOT] DOCUMENT`, which is represented as a call of an XML form.
+// Creates the node of `x IS [NOT] DOCUMENT`, which is represented as a call of an XML form.
 function parseIsDocument(
   cursor: Cursor,
   start: number,
@@ -235,8 +235,8 @@ function parseComparison(cursor: Cursor, start: number, left: Expr): Expr {
   const right = isQuantified ? parseQuantified(cursor) : parseAt(cursor, Power.comparison);
   cursor.setDepth(Math.max(depth, cursor.depth) + 1);
   if (powerHere(cursor) === Power.comparison) {
-    // The author usually meant a chain of comparisons. Sometimes, a preceding && or || was meant
-    // as AND or OR.
+    // The author usually meant a chain of comparisons such as `a < b < c`. Sometimes, a preceding
+    // && or || was meant as AND or OR.
     const advice = adviceAt(cursor.tokens, cursor.token);
     cursor.fail(
       "comparisons cannot be chained; use parentheses, or combine them with AND",
@@ -247,7 +247,7 @@ function parseComparison(cursor: Cursor, start: number, left: Expr): Expr {
   return { type: "binary", op, left, right, _location: cursor.since(start) };
 }
 
-// Parses ANY (…), SOME (…) and ALL (…) as a call with a query or an array as its argument.
+// Parses ANY (…), SOME (…) or ALL (…) as a call whose argument is a query or an array.
 function parseQuantified(cursor: Cursor): Expr {
   const start = cursor.token;
   const name = cursor.takeName();
@@ -294,8 +294,8 @@ function parsePredicateBody(cursor: Cursor, { start, left, isNot }: PredicateHea
   }
   const items = cursor.takeLiteralList("in");
   if (items !== undefined) {
-    // A compact list has the same depth as an ordinary list: its elements have depth 1, and the
-    // list itself has depth 2.
+    // A compact list of literals has the same depth as an ordinary list: its elements have depth
+    // 1, and the list itself has depth 2.
     cursor.setDepth(2);
     const right = listOfLiterals(items, { _location: cursor.since(cursor.token - 1) });
     const op = isNot ? "NOT IN" : "IN";

@@ -2,8 +2,8 @@
  * Parses FROM: tables, subqueries, table functions and joins.
  *
  * The result is a flat list, as the syntax tree requires: each joined item says how it is joined
- * with all items before it. Only a join that is an operand of another join (`a JOIN (b JOIN c ON
- * …) ON …`) becomes a group.
+ * with all items before it. Only a join that is itself an operand of another join (`a JOIN (b JOIN
+ * c ON …) ON …`) becomes a group.
  */
 import { defined } from "../../base/assert.ts";
 import type {
@@ -38,7 +38,7 @@ export function parseFromList(cursor: Cursor): From[] {
   });
 }
 
-/** Parses a single item with its joins, up to the next comma. */
+/** Parses one FROM item with its joins, up to the next comma. */
 export function parseFromItem(cursor: Cursor): From[] {
   return withOwnCount(cursor, () => parseFrom(cursor));
 }
@@ -93,7 +93,7 @@ function parseJoin(cursor: Cursor): From {
   cursor.leave(outer);
   if (cursor.accept("using")) {
     const using = cursor.nameList("a column");
-    // Here, the alias requires AS, because a bare name would begin a different clause.
+    // The alias of USING requires AS, because a bare name would begin a different clause.
     const usingAlias = cursor.accept("as") ? cursor.name("an alias") : undefined;
     return joined(item, { type, using, usingAlias, _location: cursor.since(start) });
   }
@@ -123,7 +123,7 @@ function joined(item: Mutable<From>, join: JoinClause): From {
   return item;
 }
 
-// Combines several items into a single operand.
+// Combines several FROM items into a single operand of a join.
 function grouped(cursor: Cursor, items: readonly From[]): From {
   const first = defined(items[0], "parser: FROM clause has no items, but no error was raised");
   if (items.length === 1) return first;
@@ -220,7 +220,7 @@ function parseAlias(cursor: Cursor): Name | undefined {
   return cursor.takeName();
 }
 
-// Whether the next word, which could be an alias, begins a different construct here.
+// Whether the next word, which can be a name, is an alias here rather than the start of a clause.
 function isAliasWord(cursor: Cursor): boolean {
   switch (cursor.word) {
     case "qualify":
@@ -277,7 +277,7 @@ function parseParenthesisedSource(cursor: Cursor): From[] {
   return finishJoin(cursor, start, content);
 }
 
-// Parses the part after a parenthesised join. With an alias, the join becomes a single item.
+// Parses the text after a parenthesised join. With an alias, the join becomes a single item.
 function finishJoin(cursor: Cursor, start: number, from: From[]): From[] {
   const alias = parseAlias(cursor)?.name;
   if (alias === undefined) return from;
@@ -286,7 +286,7 @@ function finishJoin(cursor: Cursor, start: number, from: From[]): From[] {
   return [{ type: "from group", from, alias, columnNames, join: undefined, _location }];
 }
 
-// Parses the contents of the parentheses: a query, or the items of a join.
+// Parses the contents of parentheses in FROM: a query, or the items of a join.
 function parseSourceContent(cursor: Cursor): SelectStatement | From[] {
   const outer = cursor.enter();
   cursor.expect("(");
@@ -300,8 +300,8 @@ function parseSourceContent(cursor: Cursor): SelectStatement | From[] {
   return content;
 }
 
-// Parses nested parentheses. `((SELECT …) UNION …)`, `((SELECT …) a JOIN …)` and
-// `((a JOIN …) JOIN …)` all begin with two opening parentheses.
+// Parses nested parentheses in FROM. `((SELECT …) UNION …)`, `((SELECT …) a JOIN …)` and `((a JOIN
+// …) JOIN …)` all begin with two opening parentheses.
 function parseNestedContent(cursor: Cursor): SelectStatement | From[] {
   const start = cursor.token;
   const content = parseSourceContent(cursor);
@@ -399,8 +399,8 @@ function parseTableFunction(cursor: Cursor, start: number): Mutable<FromCall> {
   return item;
 }
 
-// Whether `( name type …` comes next: after the parenthesis and the name, there is no comma or
-// closing parenthesis.
+// Whether a column definition list, `( name type …`, comes next. In a list of column aliases, a
+// comma or closing parenthesis would follow the name.
 function isColumnDefinition(cursor: Cursor): boolean {
   const kind = cursor.kindAhead(2);
   return cursor.isNameAhead(1) && (kind === Token.word || kind === Token.quoted);

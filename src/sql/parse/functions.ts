@@ -35,17 +35,17 @@ const ONE_QUERY =
 
 type Body = Pick<CreateFunctionStatement, "program" | "query" | "source">;
 
-/** The clauses after the parameters, which may come in any order. */
+/** The clauses of CREATE FUNCTION after the parameters, which may come in any order. */
 interface Clauses extends Mutable<FunctionClauses> {
   language: "plpgsql" | "sql";
   /**
-   * The body. A body written as a string is parsed only after all clauses, because its language
-   * may follow it.
+   * The function's body. A body written as a string is parsed only after all clauses, because the
+   * LANGUAGE clause may follow it.
    */
   body: Body | BodyText | undefined;
 }
 
-/** A body written as a string. */
+/** A function body written as a string. */
 interface BodyText {
   readonly text: string;
   readonly token: number;
@@ -136,7 +136,10 @@ function refuseOrderedSet(cursor: Cursor): void {
 
 const MODES = ["in", "out", "inout", "variadic"] as const;
 
-/** Parses `[mode] [name] type [DEFAULT e]`. The mode may also follow the name. */
+/**
+ * Parses a function parameter, `[mode] [name] type [DEFAULT e]`. The mode may also follow the
+ * name.
+ */
 function parseParameter(cursor: Cursor): FunctionParameterNode {
   const start = cursor.token;
   let mode: ParameterMode | undefined = acceptMode(cursor);
@@ -247,8 +250,8 @@ function acceptClause(cursor: Cursor, clauses: Clauses): boolean {
 }
 
 /**
- * Reads a clause that ALTER FUNCTION can change, too. Clauses that only advise PostgreSQL's planner
- * have no effect.
+ * Reads a clause that ALTER FUNCTION can also change. Clauses that only advise PostgreSQL's
+ * planner have no effect.
  */
 function acceptChangeable(cursor: Cursor, clauses: Mutable<FunctionClauses>): boolean {
   const { start } = cursor;
@@ -265,7 +268,10 @@ function acceptChangeable(cursor: Cursor, clauses: Mutable<FunctionClauses>): bo
   return true;
 }
 
-/** Returns whether a clause makes a function strict; undefined if there is no such clause. */
+/**
+ * Returns whether the next clause makes a function strict; undefined if it does not concern
+ * strictness.
+ */
 function acceptStrictness(cursor: Cursor): boolean | undefined {
   if (cursor.accept("strict") || cursor.acceptAll("returns", "null", "on", "null", "input"))
     return true;
@@ -289,7 +295,7 @@ function parseLanguage(cursor: Cursor): Clauses["language"] {
   );
 }
 
-/** Returns the body. A procedure's body is always a program. */
+/** Returns the body of a function or procedure. A procedure's body is always a program. */
 function bodyIn(
   cursor: Cursor,
   written: Body | BodyText,
@@ -357,7 +363,8 @@ function acceptText(cursor: Cursor): BodyText {
 }
 
 /**
- * Parses a body written as a string. All errors in it are reported at the position of the string.
+ * Parses a function body written as a string. All errors in it are reported at the position of the
+ * string.
  */
 function parseText(cursor: Cursor, { text: source, token: at }: BodyText): Body {
   const { grammar, limits, tokens } = cursor;
@@ -383,7 +390,10 @@ function parseText(cursor: Cursor, { text: source, token: at }: BodyText): Body 
   return { query, source: source.slice(0, end).trim() };
 }
 
-/** Parses the statement of a body. Its errors are reported at the position of the whole body. */
+/**
+ * Parses the statement of a function body. Its errors are reported at the position of the whole
+ * body.
+ */
 function parsedBody(
   body: Cursor,
   { grammar, statementIndex, tokens }: Cursor,
@@ -397,11 +407,13 @@ function parsedBody(
   }
 }
 
-/** Parses `RETURN e` or `BEGIN ATOMIC query; END`. */
+/**
+ * Parses a function body in the form of the SQL standard: `RETURN e` or `BEGIN ATOMIC query; END`.
+ */
 function parseStandardBody(cursor: Cursor): Body {
   const { parameterCount } = cursor;
   const body = cursor.accept("return") ? parseReturn(cursor) : parseAtomic(cursor);
-  // In the body, `$1` is a parameter of the function, not of the request.
+  // In a function body, `$1` is a parameter of the function, not of the request.
   cursor.parameterCount = parameterCount;
   return body;
 }

@@ -13,7 +13,7 @@ export function parseSourced(cursor: Cursor): { readonly expr: Expr; readonly so
   return { expr, source: cursor.text.slice(start, cursor.end) };
 }
 
-/** Parses a column, a call, or an expression in parentheses. */
+/** Parses one part of an index key: a column, a call, or an expression in parentheses. */
 export function parseIndexedPart(cursor: Cursor): IndexedColumn["part"] {
   if (cursor.accept("(")) {
     const part = parseIndexedExpression(cursor);

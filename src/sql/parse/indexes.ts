@@ -31,8 +31,8 @@ export function parseCreateIndex(
   start: number,
   isUnique: boolean,
 ): CreateIndexStatement {
-  // CONCURRENTLY only rules out a transaction, because every index is built while other statements
-  // write.
+  // Every index is built while other statements write, so the only effect of CONCURRENTLY is that
+  // the statement cannot run in a transaction.
   const isConcurrent = acceptConcurrently(cursor);
   const ifNotExists = acceptIfNotExists(cursor);
   const name = cursor.is("on") ? undefined : cursor.name("an index");
@@ -127,7 +127,7 @@ function parseInvertedColumn(cursor: Cursor): IndexedColumn {
   return operatorClass === undefined ? { part } : { part, operatorClass };
 }
 
-/** Storage parameters of PostgreSQL's indexes, which have no effect here. */
+/** PostgreSQL's storage parameters for indexes, which have no effect here. */
 const INDEX_PARAMETER =
   /^(?:fillfactor|deduplicate_items|buffering|fastupdate|gin_pending_list_limit|pages_per_range|autosummarize)$/;
 
@@ -138,7 +138,7 @@ function acceptParameters(cursor: Cursor): void {
   if (other !== undefined) cursor.refuse(`the index parameter ${other.name}`, undefined, start);
 }
 
-/** Parses the clauses between an index's columns and its condition. */
+/** Parses the clauses between the columns and the WHERE condition of an index. */
 function acceptClauses(cursor: Cursor): Pick<CreateIndexStatement, "equalNulls" | "included"> {
   const clauses = { ...acceptIncluded(cursor), ...acceptNulls(cursor) };
   if (cursor.is("with")) acceptParameters(cursor);

@@ -1,7 +1,7 @@
 /** Parses object names in strings, such as 'app.orders_id_seq'. */
 import { DatabaseError } from "../../base/errors.ts";
 
-/** A name parsed from a string. `namespace` is undefined if the name is unqualified. */
+/** An object name parsed from a string. `namespace` is undefined if the name is unqualified. */
 export interface NameInText {
   readonly namespace: string | undefined;
   readonly name: string;

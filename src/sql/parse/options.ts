@@ -1,7 +1,8 @@
 /**
  * Parses `(name = value, …)`, user ids, and other small forms that several statements share.
  *
- * A string is accepted in place of a single word, because some other systems require quotes there.
+ * A string is accepted in place of a single word, because some other systems require quotes around
+ * the word.
  */
 import { normalized } from "../../types/mod.ts";
 import type { ExprLiteral, Name, OptionEntry, OptionIdentifier, UserName } from "./ast/ast.ts";
@@ -9,7 +10,7 @@ import { requireListed } from "./bounds.ts";
 import type { Cursor } from "./cursor.ts";
 import { Token } from "./text/lexer.ts";
 
-/** Parses `( name = value, … )`. */
+/** Parses a list of options: `( name = value, … )`. */
 export function parseOptions(cursor: Cursor): OptionEntry[] {
   cursor.expect("(");
   const entries: OptionEntry[] = [];
@@ -25,14 +26,14 @@ export function parseOptions(cursor: Cursor): OptionEntry[] {
   return entries;
 }
 
-/** Parses `name`, or a PostgreSQL option such as `toast.name`. */
+/** Parses the name of an option: `name`, or a PostgreSQL option such as `toast.name`. */
 function parseOptionName(cursor: Cursor): string {
   const name = cursor.label("an option").name.toLowerCase();
   if (!cursor.accept(".")) return name;
   return `${name}.${cursor.label("an option").name.toLowerCase()}`;
 }
 
-/** Parses a literal or an unquoted word. */
+/** Parses the value of an option: a literal or an unquoted word. */
 export function parseOptionValue(cursor: Cursor): ExprLiteral | OptionIdentifier {
   const { word, kind } = cursor;
   const isLiteral = kind !== Token.word && kind !== Token.quoted;
@@ -59,7 +60,7 @@ export function parsePlainLiteral(cursor: Cursor): ExprLiteral {
   }
 }
 
-/** Parses `x`, `"X"` or `'X'` as a single word. An unquoted word is folded to lower case. */
+/** Parses a word in the form `x`, `"X"` or `'X'`. An unquoted word is folded to lower case. */
 export function parseWord(cursor: Cursor, what: string): Name {
   return cursor.isString() ? takeStringName(cursor) : cursor.label(what);
 }
@@ -69,7 +70,7 @@ export function parseNameOrString(cursor: Cursor, what: string): Name {
   return cursor.isString() ? takeStringName(cursor) : cursor.name(what);
 }
 
-/** Parses `text` or `json`, with or without quotes. */
+/** Parses the format `text` or `json`, with or without quotes. */
 export function parseFormat(cursor: Cursor): "text" | "json" {
   const words = ["text", "json"] as const;
   const token = cursor.token;
@@ -82,8 +83,8 @@ export function parseFormat(cursor: Cursor): "text" | "json" {
 
 /**
  * Parses a user id: `'x'`, `"x"` or x. The id is the login name. It keeps its case even without
- * quotes, because an external system may define it. The result is in the Unicode form NFC, in
- * which ids are compared.
+ * quotes, because an external system may define it. The result is normalised to Unicode NFC, the
+ * form in which ids are compared.
  */
 export function parseUserName(cursor: Cursor): UserName {
   const { kind, start } = cursor;

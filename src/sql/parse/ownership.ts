@@ -1,4 +1,4 @@
-/** Parses the ownership and extension statements in dumps. */
+/** Parses the statements about ownership and extensions that database dumps contain. */
 import type { AlterOwnerStatement, CreateExtensionStatement, UserName } from "./ast/ast.ts";
 import type { Cursor } from "./cursor.ts";
 import { parseNameOrString, parseUserName } from "./options.ts";

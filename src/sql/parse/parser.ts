@@ -43,7 +43,7 @@ const GRAMMAR: Grammar = {
 };
 
 /**
- * Parses the statements in a piece of SQL.
+ * Parses all statements in an SQL text.
  * @throws {DatabaseError} EMPTY_SQL, INVALID_SQL, BATCH_PARSE_ERROR, UNSUPPORTED_FEATURE,
  *   INVALID_INPUT, INVALID_PARAMETER.
  */
@@ -54,7 +54,8 @@ export function parseStatements(text: string, limits: ParseLimits = PARSE_LIMITS
 /**
  * Parses statements like {@linkcode parseStatements}, and also returns the number of parameters.
  *
- * @param utf8 `text` as UTF-8, if the caller has it. The statements may keep references to it.
+ * @param utf8 The bytes of `text` in UTF-8, if the caller has them. The statements may keep
+ *   references to these bytes.
  */
 export function parseRequest(
   text: string,
@@ -81,15 +82,15 @@ export function parseRequest(
     }
     return { statements, parameterCount: cursor.parameterCount };
   };
-  // If the SQL has already failed to parse, a pass without expectations is skipped, because it
-  // would fail again.
+  // SQL that has already failed to parse would fail again, so the pass without expectations is
+  // skipped.
   return read === "wrong" ? parse(new Expectations()) : explained(parse);
 }
 
 /**
- * Parses SQL in which each long list of literals is a single token. Returns "unread" if such a
- * token turns out not to be a list, and "wrong" if the SQL does not parse for this or any other
- * reason.
+ * Parses SQL in which each long list of literals is a single token. Returns "unread" if the
+ * grammar does not accept such a token as a list, and "wrong" if the SQL does not parse for this
+ * or any other reason.
  */
 function parsedWithLists(
   tokens: LexedTokens,
@@ -109,8 +110,8 @@ function parsedWithLists(
 
 /**
  * Parses the single statement that `normalizeStatement` found, with its literals as slots. Returns
- * undefined if the grammar itself needs the value of a lifted literal; such a statement gets no
- * cached plan.
+ * undefined if the grammar needs the value of a literal that has become a slot; the plan of such a
+ * statement is not cached.
  */
 export function parseNormalized(
   text: string,
@@ -175,7 +176,7 @@ function newCursor(
   return new Cursor({ tokens, grammar: GRAMMAR, limits, slots, expectations });
 }
 
-// Runs a parse. If it fails, runs it again while recording the expected tokens.
+// Runs a parse. If the parse fails, runs it again while recording the expected tokens.
 function explained<T>(parse: (expectations: Expectations | undefined) => T): T {
   try {
     return parse(undefined);

@@ -44,7 +44,7 @@ export function parsePartitionOf(cursor: Cursor): PartitionOf {
   return { parent, bounds: parseBounds(cursor) };
 }
 
-/** Parses `DEFAULT` or `FOR VALUES …`. */
+/** Parses the bounds of a partition: `DEFAULT` or `FOR VALUES …`. */
 function parseBounds(cursor: Cursor): PartitionBounds {
   const start = cursor.token;
   if (cursor.accept("default")) return { kind: "default", _location: cursor.since(start) };
@@ -85,7 +85,7 @@ function parseRangeValue(cursor: Cursor): RangeValue {
   return cursor.acceptOneOf("minvalue", "maxvalue") ?? parseIndexedExpression(cursor);
 }
 
-/** Parses `MODULUS m, REMAINDER r`, in either order. */
+/** Parses the bounds of a hash partition: `MODULUS m, REMAINDER r`, in either order. */
 function parseHashBounds(cursor: Cursor): { modulus: number; remainder: number } {
   const found = new Map<string, number>();
   do {
@@ -117,7 +117,7 @@ export function acceptPartitionChange(
   }
   if (!cursor.acceptAll("detach", "partition")) return undefined;
   const partition = cursor.qname("a partition");
-  // Neither word has an effect, because a detachment is never left half done.
+  // CONCURRENTLY and FINALIZE have no effect, because a detachment is never left half done.
   if (!cursor.accept("concurrently")) cursor.accept("finalize");
   return { type: "detach partition", table, ifExists, partition, _location: cursor.since(start) };
 }

@@ -11,14 +11,14 @@ export function isPersistence(cursor: Cursor): boolean {
   return isWord && cursor.isAhead(at + 1, "table");
 }
 
-/** Reads TEMPORARY or UNLOGGED before TABLE, or before the name after INTO. */
+/** Accepts TEMPORARY or UNLOGGED before TABLE, or before the table name in SELECT INTO. */
 export function acceptPersistence(cursor: Cursor): TablePersistence {
   cursor.acceptOneOf("global", "local");
   if (cursor.accept("temporary") || cursor.accept("temp")) return { temporary: true };
   return cursor.accept("unlogged") ? { unlogged: true } : {};
 }
 
-/** Reads the clause `ON COMMIT {DROP | DELETE ROWS}` of a temporary table. */
+/** Accepts the clause `ON COMMIT {DROP | DELETE ROWS}` of a temporary table. */
 export function acceptOnCommit(
   cursor: Cursor,
   { temporary }: TablePersistence,

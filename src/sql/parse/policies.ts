@@ -73,7 +73,7 @@ function parseClauses(cursor: Cursor): PolicyClauses {
 
 function parseRoles(cursor: Cursor): readonly Name[] {
   const roles: Name[] = [];
-  // One of the roles is called `user`, a reserved word that is not accepted as an ordinary name.
+  // The role `user` has the name of a reserved word, which is not accepted as an ordinary name.
   do roles.push(cursor.is("user") ? cursor.takeName() : cursor.name("a role"));
   while (cursor.accept(","));
   return roles;

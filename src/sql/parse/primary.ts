@@ -43,7 +43,8 @@ function parsePostfix(
   { isEnclosed, start }: { start: number; isEnclosed: boolean },
 ): Expr {
   let operand = first;
-  // Whether `.name` may follow, as it may after a parenthesis, a subscript or a parameter.
+  // Whether a field access, `.name`, may follow the operand. It may follow a parenthesis, a
+  // subscript or a parameter.
   let isClosed = isEnclosed || first.type === "parameter";
   for (;;) {
     const depth = cursor.depth;
@@ -75,7 +76,7 @@ function parsePostfix(
   }
 }
 
-/** Parses `.c` or `.*` after an expression. */
+/** Parses the field access `.c` or `.*` after an expression. */
 function parseField(cursor: Cursor, start: number, row: Expr): Expr {
   const isStar = cursor.accept("*");
   const name = isStar ? "*" : cursor.label("a name").name;
@@ -101,7 +102,7 @@ function parseSubscriptOf(
     : { type: "arrayIndex", index: to, ...common };
 }
 
-/** Parses `[i]` or `[i:j]`. Both bounds of a slice may be missing. */
+/** Parses a subscript `[i]` or a slice `[i:j]`. Both bounds of a slice may be missing. */
 export function parseSubscript(cursor: Cursor): Subscript {
   const start = cursor.token;
   const outer = cursor.enter();
@@ -242,7 +243,7 @@ function parseForm(cursor: Cursor): Expr | undefined {
     case "exists":
       return cursor.isAhead(1, "(") ? parseExists(cursor) : undefined;
     case "next":
-      // The word may instead be a column name.
+      // NEXT without VALUE FOR after it is the name of a column.
       if (!cursor.isAhead(1, "value") || !cursor.isAhead(2, "for")) return undefined;
       return cursor.refuse("NEXT VALUE FOR (a sequence)", "write nextval('orders_id_seq')");
     case "any":
@@ -379,8 +380,8 @@ function parseArray(cursor: Cursor): Expr {
   const outer = cursor.enter();
   const literals = cursor.takeLiteralList("array");
   if (literals !== undefined) {
-    // Sets the same depth as the last element of an ordinary array would, because the whole list
-    // was read as one token.
+    // The whole list was read as one token. The depth is set as the last element of an ordinary
+    // array would set it.
     cursor.setDepth(1);
     cursor.leave(outer);
     return listOfLiterals(literals, { type: "array", _location: cursor.since(start) });
@@ -442,7 +443,9 @@ function parseCase(cursor: Cursor): ExprCase {
   return { type: "case", value, whens, else: otherwise, _location: cursor.since(start) };
 }
 
-/** Parses `COLLATION FOR (x)`, which becomes a call to the PostgreSQL function behind it. */
+/**
+ * Parses `COLLATION FOR (x)`, which becomes a call to the PostgreSQL function that implements it.
+ */
 function parseCollationFor(cursor: Cursor): Expr {
   const start = cursor.token;
   const outer = cursor.enter();

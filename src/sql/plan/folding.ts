@@ -46,15 +46,15 @@ export function foldedConditions(condition: BoundExpression | undefined): readon
 
 /**
  * Whether a condition contains a constant. In most statements, all literals are slots, so there is
- * nothing to fold.
+ * no constant to fold.
  */
 function holdsConstant(condition: Condition): boolean {
   return condition.holdsConstant;
 }
 
 /**
- * Removes the parts of a condition that no row satisfies: alternatives of an OR, or entries of a
- * row list, such as a row with a NULL.
+ * Removes the parts of a condition that no row can satisfy: alternatives of an OR, or entries of a
+ * row list, such as a row that contains NULL.
  */
 function withoutIdle(condition: BoundExpression): BoundExpression {
   if (condition.kind === "row in") {
@@ -70,7 +70,7 @@ function withoutIdle(condition: BoundExpression): BoundExpression {
   return operands.length === 1 ? first : { ...condition, operands };
 }
 
-/** Whether no row satisfies all of the folded conditions. */
+/** Whether folding shows that no row satisfies all of the conditions. */
 export function areNever(conditions: readonly Condition[]): boolean {
   if (!conditions.some(holdsConstant)) return false;
   const expressions = expressionsOf(conditions);
@@ -82,16 +82,16 @@ function isNever(condition: BoundExpression): boolean {
 }
 
 /**
- * Whether a condition has the same value for all rows of a run, so that a single evaluation is
- * enough.
+ * Whether a condition has the same value for all rows of one execution, so that a single
+ * evaluation is enough.
  */
 export function isAskedOnce(condition: BoundExpression): boolean {
   return !readsColumn(condition) && !isVolatile(condition) && !hasSubquery(condition);
 }
 
 /**
- * Whether a condition has the same value for all rows of a run, determined from its precomputed
- * column list.
+ * Whether a condition has the same value for all rows of one execution. The answer is taken from
+ * the condition's precomputed list of columns.
  */
 export function isConditionOnce({ columnIds, expression }: Condition): boolean {
   return columnIds.length === 0 && isAskedOnce(expression);
@@ -117,7 +117,7 @@ function folded(expression: BoundExpression): BoundExpression {
   return value === undefined ? over : constantOf(over.type, value);
 }
 
-/** Whether an expression may be evaluated before the run. Subqueries may not. */
+/** Whether an expression may be evaluated before the statement runs. Subqueries may not. */
 function isFoldable({ kind }: BoundExpression): boolean {
   return kind !== "constant" && kind !== "slot" && kind !== "column" && kind !== "subquery";
 }
@@ -158,12 +158,12 @@ function isNull(expression: BoundExpression): boolean {
   return expression.kind === "constant" && expression.value === null;
 }
 
-/** Returns the value of an operation on constants, or undefined if it cannot be computed now. */
+/** Returns the value of an operation on constants, or undefined if evaluating it now fails. */
 function valueOf(expression: BoundExpression): Value | undefined {
   try {
     return computed(expression);
   } catch (error) {
-    // Safe: the error is raised again if a row evaluates the expression.
+    // The error is not lost: it is raised again if a row evaluates the expression.
     if (error instanceof DatabaseError) return undefined;
     throw error;
   }
@@ -252,7 +252,10 @@ function constantsIn(expressions: readonly BoundExpression[]): Value[] | undefin
   return values;
 }
 
-/** Calls that are cheap whatever their arguments. No other calls are evaluated during planning. */
+/**
+ * Functions whose calls are cheap for any arguments. Only their calls are evaluated during
+ * planning.
+ */
 const FOLDED_CALLS: ReadonlySet<string> = new Set([
   "+",
   "-",
@@ -291,7 +294,10 @@ export function withComputed(condition: BoundExpression): BoundExpression {
   return { kind: "or", type: BOOLEAN, operands: [isUnknown, compared] };
 }
 
-/** Whether an expression may fail and consists only of casts and arithmetic on given values. */
+/**
+ * Whether an expression may fail, and consists only of casts and arithmetic on constants and
+ * slots.
+ */
 function isComputable(expression: BoundExpression): boolean {
   return mayFail(expression) && consistsOfGiven(expression);
 }
@@ -337,7 +343,7 @@ function slotsIn(expression: BoundExpression): ExpressionOf<"slot">[] {
   return expression.kind === "slot" ? [expression] : childrenOf(expression).flatMap(slotsIn);
 }
 
-/** The maximum length of a list that is sorted to find contradictions. */
+/** The maximum length of a list of values that is sorted to find contradictions. */
 const LISTED_MAX = 1000;
 
 /** None of the folded calls uses its dependencies, so none are passed. */
@@ -353,8 +359,8 @@ interface Left {
 }
 
 /**
- * Whether conditions with constants contradict each other, because no value is left for some
- * column.
+ * Whether conditions with constants contradict each other, so that some column has no possible
+ * value left.
  */
 function contradict(conditions: readonly BoundExpression[]): boolean {
   if (conditions.length < 2) return false;
@@ -383,8 +389,8 @@ interface ConstantBound {
 }
 
 /**
- * Returns the bounds that a condition with constants sets on a column. For a list, these are its
- * minimum and maximum.
+ * Returns the bounds that a condition with constants sets on a column. The bounds of a list are
+ * its minimum and maximum.
  */
 function boundsIn(condition: BoundExpression): readonly ConstantBound[] {
   if (condition.kind === "compare") {

@@ -40,8 +40,8 @@ import type {
 } from "./plan.ts";
 
 /**
- * The maximum number of indexes that a run compares with each other. Assessing an index takes a
- * few microseconds.
+ * The maximum number of indexes that one execution compares with each other. Assessing an index
+ * takes a few microseconds.
  */
 const COMPARED_MAX = 4;
 
@@ -61,18 +61,18 @@ export function indexesFor(
   return found.length === 0 ? undefined : found.slice(0, COMPARED_MAX);
 }
 
-/** The maximum number of alternatives in an OR for which the rows are found through indexes. */
+/** The maximum number of alternatives of an OR whose rows are found through indexes. */
 const ALTERNATIVES_MAX = 16;
 
 /**
- * The maximum number of conditions that are searched for an OR. Each alternative of each OR is
- * combined with all other conditions, so planning time would be quadratic in their number.
+ * The maximum number of conjuncts among which an OR is searched. Each alternative of each OR is
+ * combined with all other conjuncts, so planning time would be quadratic in their number.
  */
 const CONDITIONS_MAX = 32;
 
 /**
  * If one of the conditions is an OR whose alternatives can all be found through indexes, returns
- * an index access for each alternative. Together, they find all matching rows.
+ * an index access for each alternative. Together, these accesses find all matching rows.
  */
 export function alternativesFor(
   table: TableEntry,
@@ -105,7 +105,7 @@ export function isReadable(index: IndexEntry): boolean {
   return index.state === "ready" && index.where === undefined && !isInverted(index);
 }
 
-/** Returns the number of leading columns whose values an access lists. */
+/** Returns the number of leading index columns whose values an access lists. */
 export function depthOf({ keys }: Pick<IndexAccess, "keys">): number {
   return keys[0]?.length ?? 0;
 }
@@ -114,7 +114,7 @@ export function depthOf({ keys }: Pick<IndexAccess, "keys">): number {
 export function isUniqueAccess(access: IndexAccess): boolean {
   const { guards, index, keys } = access;
   const isWhole = guards.length === 0 && depthOf(access) === index.columnIds.length;
-  // A unique index may contain any number of keys with NULL.
+  // A unique index may contain any number of rows whose key includes NULL.
   const hasNull = keys.some((parts) => parts.some(({ isNull }) => isNull === true));
   return index.isUnique && isWhole && !hasNull;
 }
@@ -126,7 +126,7 @@ export function wholeOf(index: IndexEntry): IndexAccess {
 
 /**
  * Reduces an access to the leading columns for which it lists a single value. The rows then arrive
- * in the order of the remaining columns.
+ * in the order of the remaining index columns.
  */
 export function withinSingle(access: IndexAccess): IndexAccess {
   const [parts = []] = access.keys;
@@ -140,8 +140,8 @@ function isSingle({ constants, isNull, items, lists }: KeyPart): boolean {
 }
 
 /**
- * If the conditions are exactly one equality for each column of an index, plus the condition of
- * the index, returns the key in key order. Otherwise, returns undefined.
+ * Returns the key, in key order, if the conditions consist of exactly one equality for each column
+ * of an index, plus the condition of a partial index. Otherwise, returns undefined.
  */
 export function wholeKeyIn(
   table: TableEntry,
@@ -203,7 +203,7 @@ function accessBy(
   return { index, keys, edges, beginnings, guards, endsAtNull };
 }
 
-/** Returns the condition that an expression imposes on the terms of an inverted index. */
+/** Returns the condition on the terms of an inverted index that an expression implies. */
 function termIn(
   table: TableEntry,
   index: IndexEntry,
@@ -228,10 +228,7 @@ function termIn(
   return undefined;
 }
 
-/**
- * Whether the first column of an index cannot be NULL in rows that satisfy the condition of the
- * index.
- */
+/** Whether the condition of a partial index ensures that the first index column is not NULL. */
 function isNeverNull(table: TableEntry, index: IndexEntry): boolean {
   const [first = 0] = index.columnIds;
   const column = table.columns.find(({ columnId }) => columnId === first);
@@ -245,8 +242,8 @@ function edgeOf(condition: BoundExpression, columnIds: readonly number[]): Index
   if (row === undefined || row.columnIds[0] !== first) return undefined;
   let count = 0;
   while (count < row.columnIds.length && row.columnIds[count] === columnIds[count]) count += 1;
-  // A bound with fewer columns than the condition compares must include rows that are equal in
-  // these columns.
+  // If a bound has fewer columns than the condition compares, the bound must include the rows that
+  // are equal in its columns.
   const isInclusive = row.operator.endsWith("=") || count < row.columnIds.length;
   const side = row.operator.startsWith("<") ? "max" : "min";
   return { side, values: row.values.slice(0, count), isInclusive };
@@ -260,8 +257,8 @@ interface BoundOnColumns {
 }
 
 /**
- * Recognises a comparison with a constant, including the form in which the binder writes row
- * comparisons:
+ * Recognises a comparison with a constant. The binder writes row comparisons in the following
+ * form, which is also recognised:
  *
  *     (a, b) > (1, 2)    =    a > 1 OR (a = 1 AND b > 2)
  */

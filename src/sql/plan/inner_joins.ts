@@ -22,24 +22,25 @@ import type { PlanNode } from "./plan.ts";
 import { inferredOver } from "./predicate_inference.ts";
 import { columnIdOf, shareOf } from "./selectivity.ts";
 
-/** The maximum number of relations for which joins use inferred conditions. */
+/** The maximum number of relations in a block for which joins use inferred conditions. */
 const EQUAL_LEAVES_MAX = 64;
 
 /**
- * The maximum number of relations for which inferred pairs are used. With more relations, a greedy
- * search finds the join order, using only the pairs in the statement.
+ * The maximum number of relations for which the join order uses inferred pairs of relations. With
+ * more relations, a greedy search finds the join order, using only the pairs that the statement
+ * connects.
  */
 const INFERENCE_LEAVES_MAX = 10;
 
-/** The maximum number of columns for which searching an array is faster than a Set. */
+/** The number of columns up to which searching an array is faster than searching a Set. */
 const FEW_COLUMNS = 16;
 
-/** The planner's functions for the relations of the block. */
+/** The functions with which the planner plans the relations of a block. */
 interface BlockPlanning {
   readonly conditionsOn: (join: BoundFrom) => readonly Condition[];
-  /** Plans a relation with the conditions that read only this relation. */
+  /** Plans a relation, together with the conditions that read only this relation. */
   readonly planLeaf: (from: BoundFrom, conditions: readonly Condition[]) => PlanNode;
-  /** Returns the columns still needed after these conditions have been tested. */
+  /** Returns the columns that are still needed after the given conditions have been tested. */
   readonly columnsAbove: (
     columns: readonly BoundColumn[],
     tested: readonly Condition[],
@@ -51,7 +52,7 @@ interface Leaf {
   readonly ids: ColumnIds;
   /** The estimated number of rows that satisfy the relation's own conditions. */
   readonly rowCount: number;
-  /** If the relation is a table, its number of rows and its primary key. */
+  /** The table's number of rows and its primary key, if the relation is a table. */
   readonly table:
     | {
         readonly rowCount: number;
@@ -62,16 +63,19 @@ interface Leaf {
 }
 
 /**
- * A condition that must be tested at a join, because it reads several leaves or must not move down
- * to a leaf.
+ * A condition that must be tested at a join, because it reads several relations or must not move
+ * down to a single one.
  */
 interface Between {
   readonly condition: Condition;
-  /** The leaves whose columns the condition reads, without duplicates. */
+  /** The relations whose columns the condition reads, as indexes without duplicates. */
   readonly leaves: readonly number[];
 }
 
-/** The leaves of a subtree, as a range of positions in the whole tree. The end is exclusive. */
+/**
+ * The leaves of a subtree of a join tree, as a range of positions in the whole tree. The end is
+ * exclusive.
+ */
 interface LeafRange {
   readonly from: number;
   readonly end: number;
@@ -100,8 +104,8 @@ export function planInnerJoins(
   }
   const ids = parts.map((_, index) => idsOfLeaf(index, leafById));
   const { between, own } = sharedOut(all, ids, leafById);
-  // Inferring conditions costs more for each join as the number of joins grows, so nothing is
-  // inferred for large sets of relations.
+  // The cost of inferring conditions for a join grows with the number of joins, so no conditions
+  // are inferred for a large set of relations.
   const equal = parts.length > EQUAL_LEAVES_MAX ? [] : equalColumns(all, leafById);
   for (const { expression, leaf } of followingOf(equal, all)) {
     own[leaf]?.push(conditionOf(expression));
@@ -120,7 +124,7 @@ export function planInnerJoins(
   return planTree(tree, { from: 0, tested: between }, { leaves, leafById, places, block, linked });
 }
 
-/** Assigns each condition to the leaf or the join at which it is tested. */
+/** Assigns each condition to the relation or the join at which it is tested. */
 function sharedOut(
   conditions: readonly Condition[],
   ids: readonly ColumnIds[],
@@ -158,7 +162,7 @@ function flatten(
   into.conditions.push(...into.block.conditionsOn(from));
 }
 
-/** Returns the distinct leaves whose columns a condition reads. */
+/** Returns the relations whose columns a condition reads, without duplicates. */
 function leavesOf(
   { columnIds }: Condition,
   leafById: ReadonlyMap<number, number>,
@@ -187,9 +191,9 @@ interface Joins {
   readonly linked: readonly Linked[];
 }
 
-/** A set of more than two equal columns. */
+/** A set of more than two columns that conditions make equal. */
 interface Linked extends EqualColumns {
-  /** The conditions that make the columns equal, as a set. */
+  /** The equality conditions that make these columns equal. */
   readonly said: ReadonlySet<Condition>;
 }
 
@@ -236,7 +240,8 @@ function planTree(
 
 /**
  * Returns the conditions to test at a join. If several columns of a set of equal columns occur on
- * both sides, a single pair is compared, because the columns within each side are already equal.
+ * both sides, a single pair of them is compared, because the columns within each side are already
+ * equal.
  */
 function linkedConditions(
   here: readonly Condition[],
@@ -263,8 +268,8 @@ function idsOfColumns(columns: readonly BoundColumn[]): ColumnIds {
 }
 
 /**
- * Returns the position of each leaf in a tree, from left to right. The leaves of a subtree are
- * contiguous.
+ * Returns the position of each leaf in a join tree, from left to right. The leaves of a subtree
+ * are contiguous.
  */
 function placesOf(tree: JoinTree): readonly number[] {
   const places: number[] = [];
@@ -402,8 +407,8 @@ function shareOfSides(pairs: readonly EqualSides[], left: Leaf, right: Leaf): nu
 }
 
 /**
- * Returns the number of rows of a table if the columns on one side of the equalities are its
- * entire primary key.
+ * Returns the row count of the table on one side of a join, if the columns on this side of the
+ * equalities are the table's entire primary key.
  */
 function keyRowsOf(
   { table }: Leaf,
@@ -419,7 +424,7 @@ function keyRowsOf(
 
 /**
  * Estimates the number of distinct values on one side of an equality. Without statistics on the
- * stored values, a column of a composite key is assumed to have many.
+ * stored values, a column of a composite key is assumed to have many distinct values.
  */
 function distinctOfSide({ rowCount, table }: Leaf, side: BoundExpression | undefined): number {
   const columnId = side === undefined ? undefined : columnIdOf(side);

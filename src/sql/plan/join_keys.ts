@@ -11,7 +11,7 @@ export interface ColumnIds {
 }
 
 /**
- * Splits conditions into the equalities between the two sides of a join, which are its keys, and
+ * Splits the conditions of a join into its keys, which are equalities between the two sides, and
  * the remaining conditions.
  */
 export function keysOf(
@@ -34,14 +34,14 @@ export function keysOf(
   return { leftKeys, rightKeys, residual: conjunctionOf(residual) };
 }
 
-/** Whether a condition reads only the given columns and may be moved. */
+/** Whether a condition may be moved and reads only the given columns. */
 export function isConditionOver({ canMove, columnIds }: Condition, ids: ColumnIds): boolean {
   return canMove && columnIds.every((id) => ids.has(id));
 }
 
 /**
- * Whether an expression reads only the given columns. False if the expression reads no columns or
- * is volatile.
+ * Whether an expression reads only the given columns. The result is false if the expression reads
+ * no columns or is volatile.
  */
 export function isOver(expression: BoundExpression, ids: ColumnIds): boolean {
   return !readsOther(expression, ids) && readsColumn(expression) && !isVolatile(expression);
@@ -58,8 +58,8 @@ export interface EqualSides {
 }
 
 /**
- * Returns the two sides of an equality if one side reads columns of only the first set, and the
- * other side columns of only the second.
+ * Returns the two sides of an equality if one side reads only columns of the first set, and the
+ * other side only columns of the second.
  */
 export function equalSides(
   condition: BoundExpression,

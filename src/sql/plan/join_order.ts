@@ -1,11 +1,11 @@
 /**
- * Chooses the order of inner joins, and the side of each join to keep in memory. It chooses the
- * tree with the lowest cost according to the estimated row counts.
+ * Chooses the order of inner joins, and the side of each join to keep in memory. The chosen join
+ * tree has the lowest cost according to the estimated row counts.
  *
  * Small sets of relations are combined into larger ones (dynamic programming over subsets, as in
  * Selinger's optimizer; trees may be bushy). A set of relations has the same number of rows in any
- * join order: the product of its relations' row counts and of the share that each pair of
- * relations keeps. For a pair joined by a complete primary key, the share is one divided by the
+ * join order: the product of its relations' row counts and of the selectivity of each pair of
+ * relations. The selectivity of a pair joined by a complete primary key is one divided by the
  * number of rows in the table with the key. Pairs without a common condition are combined only if
  * there is no other choice.
  *
@@ -23,14 +23,14 @@ import { assert, defined } from "../../base/assert.ts";
 const RELATIONS_MAX = 10;
 
 /**
- * The relative costs of storing a row in memory, of matching a row against the stored rows, and of
- * producing a row.
+ * The relative costs of three steps of a join: storing a row in memory, matching a row against the
+ * stored rows, and producing a row.
  */
 const HELD_COST = 3;
 const STREAMED_COST = 1;
 const MADE_COST = 1;
 
-/** A penalty factor on the cost of a join without a condition. */
+/** The factor by which the cost of a join without a condition is increased. */
 const PRODUCT_COST = 4;
 
 export type JoinTree =
@@ -41,8 +41,8 @@ export interface JoinGraph {
   /** The expected number of rows of each relation, after its own conditions have been applied. */
   readonly rows: readonly number[];
   /**
-   * The pairs of relations that a condition connects, and the share of their product that it
-   * keeps.
+   * The pairs of relations that a condition connects, each with the share of the pair's product
+   * that the condition keeps.
    */
   readonly edges: readonly {
     readonly left: number;
@@ -50,14 +50,15 @@ export interface JoinGraph {
     readonly share: number;
   }[];
   /**
-   * The pairs of relations that are connected only through other relations, but can also be joined
-   * directly.
+   * The pairs of relations that conditions connect only through other relations, although an
+   * inferred equality allows joining them directly.
    */
   readonly inferred?: readonly InferredEdges[];
 }
 
 /**
- * The edges, stated and inferred, between relations with columns in the same set of equal columns.
+ * The connections, stated and inferred, between relations with columns in the same set of equal
+ * columns.
  */
 export interface InferredEdges {
   readonly said: readonly { readonly left: number; readonly right: number }[];
@@ -65,12 +66,12 @@ export interface InferredEdges {
 }
 
 /**
- * Returns a join tree over all relations of a graph: the cheapest one or, for many relations, the
- * result of a greedy search.
+ * Returns a join tree over all relations of a join graph: the cheapest tree or, for many
+ * relations, the result of a greedy search.
  */
 export function bestTree(graph: JoinGraph): JoinTree {
   assert(graph.rows.length > 0, "join planner: join graph has no relations");
-  // The greedy search joins connected relations first, so it does not need inferred edges.
+  // The greedy search joins connected relations first, so it does not need inferred connections.
   return graph.rows.length > RELATIONS_MAX ? greedyTree(graph) : cheapestTree(graph);
 }
 
@@ -87,13 +88,13 @@ export function treeOfTwo([first = 0, second = 0]: readonly number[]): JoinTree 
   };
 }
 
-/** Finds the cheapest tree. A set of relations is represented as a bit mask. */
+/** Finds the cheapest join tree. A set of relations is represented as a bit mask. */
 function cheapestTree(graph: JoinGraph): JoinTree {
   const { rows } = graph;
   const adjacent = adjacentSets(graph);
-  // These four arrays are indexed by the bit mask of a set. They contain the relations that a
-  // condition connects with a member, the expected number of rows, the cost of the best tree, and
-  // the left side of that tree.
+  // These four arrays are indexed by the bit mask of a set of relations. They contain the
+  // relations that a condition connects with the set, the expected number of rows, the cost of the
+  // best tree, and the left side of that tree.
   const met = [0];
   const setRows = [0];
   const costs = [0];
@@ -113,7 +114,7 @@ function cheapestTree(graph: JoinGraph): JoinTree {
     let isConnected = false;
     let least = 0;
     let found = 0;
-    // The loop visits every division of the set into two parts, in both orders.
+    // The loop visits every division of the set of relations into two parts, in both orders.
     for (let part = (set - 1) & set; part > 0; part = (part - 1) & set) {
       const rest = set ^ part;
       const meets = (at(met, part) & rest) !== 0;
@@ -134,7 +135,7 @@ function cheapestTree(graph: JoinGraph): JoinTree {
   return treeOf(whole, lefts);
 }
 
-/** Returns, for each relation, the set of relations that it shares a condition with. */
+/** Returns, for each relation, the set of relations with which it shares a condition. */
 function adjacentSets({ edges, inferred = [], rows }: JoinGraph): number[] {
   const sets = rows.map(() => 0);
   const add = ({ left, right }: { left: number; right: number }): void => {
@@ -152,7 +153,7 @@ function treeOf(set: number, lefts: readonly number[]): JoinTree {
   return { kind: "pair", left: treeOf(left, lefts), right: treeOf(set ^ left, lefts) };
 }
 
-/** Returns the lowest-numbered member of a set. */
+/** Returns the lowest-numbered relation in a set, which is a bit mask. */
 function lowestIn(set: number): number {
   return 31 - Math.clz32(set & -set);
 }
@@ -176,8 +177,8 @@ interface JoinComponent {
   readonly rows: number;
   readonly tree: JoinTree;
   /**
-   * The components that share a condition with this one, and the share of the product that remains
-   * after joining each.
+   * The components that share a condition with this component, each with the share of the product
+   * that a join with it keeps.
    */
   readonly shares: Map<JoinComponent, number>;
 }
@@ -203,7 +204,7 @@ function greedyTree({ edges, rows }: JoinGraph): JoinTree {
   return defined(whole, "join planner: components were not joined into one tree").tree;
 }
 
-/** Returns the two connected components that are cheapest to join, larger one first. */
+/** Returns the two connected components that are cheapest to join, the larger one first. */
 function cheapestPair(
   parts: ReadonlySet<JoinComponent>,
 ): readonly [JoinComponent, JoinComponent] | undefined {
@@ -230,8 +231,8 @@ function smallestPair(parts: ReadonlySet<JoinComponent>): readonly [JoinComponen
 }
 
 /**
- * Merges two components. The result is connected with every component that either of them was
- * connected with.
+ * Merges two components. The result is connected with every component to which either of them was
+ * connected.
  */
 function joined(left: JoinComponent, right: JoinComponent): JoinComponent {
   const made = rowsTogether(left, right, left.shares.get(right) ?? 1);
@@ -270,12 +271,12 @@ function isInside(set: number, left: number, right: number): boolean {
 }
 
 /**
- * Returns the share of rows that inferred edges within a set keep. An edge counts only if no other
- * edges already connect its two relations.
+ * Returns the share of rows that the inferred connections within a set of relations keep. A
+ * connection counts only if no other connections already link its two relations.
  */
 function shareOfInferred(set: number, { inferred, said }: InferredEdges, count: number): number {
   if (!inferred.some(({ left, right }) => isInside(set, left, right))) return 1;
-  // For each relation, the set of relations that it is connected with so far.
+  // For each relation, the set of relations to which it is connected so far.
   const parts = Array.from({ length: count }, (_, index) => 1 << index);
   for (const { left, right } of said) if (isInside(set, left, right)) unite(parts, left, right);
   let product = 1;

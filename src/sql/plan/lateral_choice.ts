@@ -1,7 +1,7 @@
 /**
  * Chooses how a LATERAL aggregate is computed: by one query for each row on the left, or by
  * grouping all rows on the right. A query that finds its rows by key is fast, so a few such
- * queries take less time than reading all rows.
+ * queries take less time than grouping all rows.
  */
 import type { BoundJoin, BoundSelect } from "../bind/bound.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
@@ -12,7 +12,9 @@ import { columnIdsOf, isOver } from "./join_keys.ts";
 import type { PlanNode, ScanNode } from "./plan.ts";
 import { isByKey, nodesOf } from "./plan_walk.ts";
 
-/** The number of rows that can be grouped in the time that a single query for a left row takes. */
+/**
+ * The number of rows that can be grouped in the time that the query for a single left row takes.
+ */
 const ROWS_PER_QUERY = 200;
 
 /** The number of rows that can be scanned in the time it takes to group one row. */
@@ -21,7 +23,7 @@ const ROWS_PER_GROUPED = 4;
 /**
  * Whether grouping all rows is expected to be cheaper than running a query for each left row.
  *
- * @param where The condition of the block. Parts of it may restrict the left side.
+ * @param where The WHERE condition of the block. Parts of it may restrict the left side.
  */
 export function areGroupsCheaper(
   { left, right }: BoundJoin,

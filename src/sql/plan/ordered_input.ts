@@ -3,10 +3,10 @@
  * be a table column, and the nodes between the table and the sort may only drop rows or compute
  * columns.
  *
- * Rows of a table arrive in the order of `_seq`, and can also be read in the reverse order. Rows
- * that a transaction has staged have no seq yet, so they come last. Rows can also be read in the
- * order of any other column, unless the transaction has staged rows, or the column contains NULL
- * or strings of different lengths with long equal prefixes.
+ * Rows of a table arrive in `_seq` order, and can also be read in reverse `_seq` order. Rows that
+ * a transaction has staged have no seq yet, so they come last. Rows can also be read in the order
+ * of any other column, unless the transaction has staged rows, or the column contains NULL or
+ * strings of different lengths with long equal prefixes.
  */
 import { type IndexEntry, isInverted, readIndexesOf, type TableEntry } from "../../catalog/mod.ts";
 import { SEQ_COLUMN_ID } from "../../storage/mod.ts";
@@ -44,7 +44,7 @@ export function orderedColumnOf(
   if (isNarrow(node)) return undefined;
   if (isCollated(read.type)) return undefined;
   const columnId = read.kind === "column" ? read.column.origin?.columnId : undefined;
-  // Rows are stored in the order of `_seq`, and can also be read from the newest backwards.
+  // Rows are stored in `_seq` order, and can also be read in reverse, newest row first.
   if (columnId === SEQ_COLUMN_ID) return isDescending ? columnId : undefined;
   return columnId === undefined || columnId < 0 ? undefined : columnId;
 }
@@ -60,7 +60,7 @@ export interface OrderedIndex {
 
 /**
  * Returns an index whose order covers the first sort keys. A column with only one possible value
- * can be ignored both in the index and in the sort:
+ * is ignored both in the index and in the sort:
  *
  *     index (a, b, c)     a = 1 ORDER BY b DESC, c DESC     the rows with a = 1, backwards
  */
@@ -72,7 +72,7 @@ export function indexOrderOf(
   if (scan === undefined) return undefined;
   const { indexes = [], table } = scan;
   const [first] = indexes;
-  // A unique access yields few rows, and sorting them is faster.
+  // An access through a complete unique key yields few rows, and sorting them is faster.
   if (first !== undefined && isUniqueAccess(first)) return undefined;
   const below = keys.map((key) => expressionBelow(input, key.expression));
   let best: OrderedIndex | undefined;
@@ -91,8 +91,8 @@ export function indexOrderOf(
 }
 
 /**
- * Whether `order` is preferable to `other`. An index that also finds rows by listed values is
- * better, because fewer of the rows read from it are dropped.
+ * Whether the index of `order` is preferable to that of `other`. An index that also finds rows by
+ * listed values is better, because fewer of its rows are read and then dropped.
  */
 function isBetter(order: OrderedIndex, other: OrderedIndex): boolean {
   const depths = depthOf(order.access) - depthOf(other.access);
@@ -100,15 +100,14 @@ function isBetter(order: OrderedIndex, other: OrderedIndex): boolean {
 }
 
 /**
- * The maximum number of min and max results that are found by reading rows in order rather than by
- * reading all rows.
+ * The maximum number of min and max results of an aggregate that are found by reading rows in
+ * order rather than by reading all rows.
  */
 const EXTREMES_MAX = 4;
 
 /**
- * For each result of an aggregate, returns the sort order in which that result comes first,
- * ignoring NULL. Returns undefined unless every result is the minimum or maximum of a column over
- * all rows.
+ * For each result of an aggregate, returns the sort order that puts this result first, ignoring
+ * NULL. Returns undefined unless every result is the minimum or maximum of a column over all rows.
  */
 export function extremeKeysOf({
   aggregates,
@@ -126,7 +125,7 @@ export function extremeKeysOf({
   return keys.length === aggregates.length ? keys : undefined;
 }
 
-/** A sort key, with the table column that it sorts by. */
+/** A sort key, with the table column by which it sorts. */
 type SortedColumn = BoundSort & { readonly columnId: number | undefined };
 
 function orderBy(
@@ -151,7 +150,7 @@ function orderBy(
     keyCount += 1;
   }
   if (isDescending === undefined) return undefined;
-  // Rows missing from a partial index are read after those in the index, but a descending order
+  // Rows that a partial index lacks are read after the rows in the index, but a descending order
   // may need them first.
   const isReadLast = !isDescending || fixed.size > 0 || access.endsAtNull;
   if (access.index.where !== undefined && !isReadLast) return undefined;
@@ -159,8 +158,7 @@ function orderBy(
 }
 
 /**
- * Returns the position in an index of the part that has the same value as an expression on its
- * table.
+ * Returns the position of the index part that has the same value as an expression on the table.
  */
 function partOfIndex(
   expression: BoundExpression | undefined,
@@ -201,7 +199,8 @@ function expressionBelow(input: PlanNode, expression: BoundExpression): BoundExp
 }
 
 /**
- * Returns the scan below filters and projections, if its rows may be read in a different order.
+ * Returns the scan below any filters and projections, if its rows may be read in a different
+ * order.
  */
 function scanBelow(input: PlanNode): ScanNode | undefined {
   if (input.kind === "scan") return mayBeOrdered(input) ? input : undefined;
@@ -214,9 +213,9 @@ function scanBelow(input: PlanNode): ScanNode | undefined {
 }
 
 /**
- * Whether a scan may read rows in an order other than that of seqs. Other orders exist only for
- * the newest live rows. They cover all rows, so they are of no use to a reader of a divided query,
- * which reads only its share.
+ * Whether a scan may read rows in an order other than seq order. Other orders exist only for the
+ * newest live rows. A reader of a divided query cannot use them, because they cover all rows, and
+ * the reader reads only its share.
  */
 function mayBeOrdered(scan: ScanNode): boolean {
   const isWhole = scan.isDivided !== true && !isByKey(scan);
@@ -230,12 +229,13 @@ export function areInOrder(input: PlanNode, keys: readonly BoundSort[]): boolean
 }
 
 /**
- * Returns the scan below a node whose rows arrive in the order of the given sort keys, provided
- * that no index is used; undefined if they do not.
+ * Returns the scan below a node whose rows arrive in the order of the given sort keys without the
+ * use of an index. Returns undefined if the rows arrive in any other order.
  */
 export function scanInOrder(input: PlanNode, keys: readonly BoundSort[]): ScanNode | undefined {
   const [key] = keys;
-  // Staged rows have no seq, so they tie in the first key, but may differ in the others.
+  // Staged rows have no seq, so they are equal in the first sort key, but may differ in other
+  // keys.
   if (key === undefined || keys.length > 1 || key.isDescending || key.nullsFirst) return undefined;
   let node = input;
   let read: BoundExpression | undefined = key.expression;

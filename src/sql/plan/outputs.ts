@@ -1,4 +1,4 @@
-/** Plans the top of a block: its outputs, DISTINCT, ORDER BY and LIMIT. */
+/** Plans the top of a query block: its outputs, DISTINCT, ORDER BY and LIMIT. */
 
 import type { BoundSelect, ExpansionStage } from "../bind/bound.ts";
 import type { BoundColumn, BoundExpression, BoundSort } from "../bind/bound_expressions.ts";
@@ -7,13 +7,13 @@ import { ExpressionPlaces } from "../bind/equivalence.ts";
 import { areInOrder } from "./ordered_input.ts";
 import type { PlanNode } from "./plan.ts";
 
-/** A plan, and the number of its leading columns that are outputs of the query. */
+/** The plan of a query, and the number of its leading columns that are outputs of the query. */
 export interface QueryPlan {
   readonly root: PlanNode;
   readonly outputCount: number;
 }
 
-/** Adds the nodes that expand rows by the table functions of a single stage. */
+/** Adds the nodes that expand each row by the table functions of one stage. */
 export function expanded(
   input: PlanNode,
   { expansions }: BoundSelect,
@@ -83,8 +83,8 @@ interface Projected {
 
 /**
  * Plans a sort below the table functions of the select list. All rows expanded from the same row
- * thus stay together, whatever the sort order. An output that is also a sort key keeps the value
- * that was sorted.
+ * therefore stay together, whatever the sort order. If an output is also a sort key, it keeps the
+ * value by which the rows were sorted.
  */
 function planOutputsLate(
   select: BoundSelect,

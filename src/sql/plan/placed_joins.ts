@@ -27,7 +27,8 @@ export function planLeftJoin(
   const [toRight, between] = parted(conditionsOn(from, state), rightIds);
   const [toLeft, above] = parted(conditions, leftIds);
   const left = state.planFrom(from.left, toLeft);
-  // A condition that is the same for all pairs decides once whether any right row can match.
+  // A condition with the same value for all pairs of rows decides once whether any right row can
+  // match.
   const once = between.filter(isConditionOnce);
   const right = areNever(conditionsOn(from, state))
     ? partnersOfNone(from, toRight, state)
@@ -62,7 +63,7 @@ function partnersOfNone(
 
 /**
  * Plans a full join. Its result includes the unmatched rows of both sides, so no condition may be
- * tested below it.
+ * tested below the join.
  */
 export function planFullJoin(
   from: BoundJoin,
@@ -94,7 +95,7 @@ export function planFullJoin(
 }
 
 /**
- * Plans a join with rows made of expressions, which are computed for each row of the left side.
+ * Plans a join with a list of rows whose expressions are computed for each row of the left side.
  */
 export function planBeside(
   from: BoundJoin,

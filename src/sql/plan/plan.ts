@@ -29,8 +29,8 @@ import type {
 import type { TermOperator } from "../functions/search/terms.ts";
 
 /**
- * Bounds on a stored column, as expressions that read no columns. If a bound is NULL, no value
- * satisfies it.
+ * Bounds on a stored column, as expressions that read no columns. If a bound is NULL, no value of
+ * the column is within the bounds.
  */
 export interface PlannedRange {
   readonly columnId: number;
@@ -38,26 +38,28 @@ export interface PlannedRange {
   readonly max: BoundExpression | undefined;
   /** A LIKE pattern with a fixed prefix, which bounds the values of the column. */
   readonly like?: BoundExpression | undefined;
-  /** A prefix that all matching strings have. */
+  /** A prefix of all matching strings. */
   readonly beginning?: BoundExpression | undefined;
 }
 
-/** The values that a key column may have. */
+/** The possible values of a key column. */
 export interface KeyPart {
   readonly items: readonly BoundExpression[];
-  /** Further possible values, as constants. */
+  /** Further possible values of the key column, as constants. */
   readonly constants: readonly Value[];
-  /** Arrays of further possible values. Their lengths are known only at run time. */
+  /**
+   * Arrays of further possible values of the key column. Their lengths are known only at run time.
+   */
   readonly lists: readonly BoundExpression[];
   /**
-   * Present if the column must be NULL. In this case, no values are listed, because a NULL in a
-   * list of values matches no row.
+   * Present if the key column must be NULL. In this case, no values are listed, because a NULL in
+   * a list of values matches no row.
    */
   readonly isNull?: true;
 }
 
 /**
- * Alternatives for the key of a row. An alternative stands for all combinations of the values of
+ * Alternatives for the key of a row. An alternative represents all combinations of the values of
  * its parts, which are in key order.
  */
 export type SoughtKeys = readonly (readonly KeyPart[])[];
@@ -66,17 +68,17 @@ export type SoughtKeys = readonly (readonly KeyPart[])[];
 export interface IndexEdge {
   readonly side: "min" | "max";
   /**
-   * The values of the bound, for the columns after those with listed values. If a value is NULL,
+   * The bound's values for the index columns after those with listed values. If a value is NULL,
    * no key satisfies the bound.
    */
   readonly values: readonly BoundExpression[];
-  /** Whether keys that start with exactly these values are in the range. */
+  /** Whether the range includes keys that start with exactly the values of this bound. */
   readonly isInclusive: boolean;
 }
 
 /** A condition by which an inverted index finds rows. */
 export interface TermCondition {
-  /** The position of the column in the index, counted from 0. */
+  /** The position of the searched column in the index, counted from 0. */
   readonly part: number;
   readonly kind: TermKind;
   readonly operator: TermOperator;
@@ -87,16 +89,17 @@ export interface TermCondition {
 export interface IndexAccess {
   readonly index: IndexEntry;
   /**
-   * The possible values of the leading columns. Every alternative has the same number of columns.
-   * If no column has listed values, there is a single alternative without parts.
+   * The possible values of the leading index columns. Every alternative has the same number of
+   * columns. If no column has listed values, there is a single alternative without parts.
    */
   readonly keys: SoughtKeys;
-  /** The bounds on the columns after those with listed values. The tightest bounds apply. */
+  /** The bounds on the index columns after those with listed values. The tightest bounds apply. */
   readonly edges: readonly IndexEdge[];
-  /** The prefix of the strings in the column after those with listed values. */
+  /** The prefixes of the strings in the index column after those with listed values. */
   readonly beginnings: readonly Pick<PlannedRange, "like" | "beginning">[];
   /**
-   * Conditions on the slots of a run. If any of them is not true, the run cannot use the index.
+   * Conditions on the slots of an execution. If any of them is not true, the execution cannot use
+   * the index.
    */
   readonly guards: readonly BoundExpression[];
   /**
@@ -108,14 +111,16 @@ export interface IndexAccess {
   readonly terms?: readonly TermCondition[] | undefined;
 }
 
-/** An access that finds rows through an index or, if `index` is undefined, by the primary key. */
+/** A way to find rows: through an index or, if `index` is undefined, by the primary key. */
 export type RowAccess = IndexAccess | { readonly index: undefined; readonly keys: SoughtKeys };
 
 export interface ScanNode {
   readonly kind: "scan";
   readonly table: TableEntry;
   readonly columns: readonly BoundColumn[];
-  /** Bounds implied by the filter above the scan. They only serve to skip row groups. */
+  /**
+   * Bounds on columns that the filter above the scan implies. They serve only to skip row groups.
+   */
   readonly ranges: readonly PlannedRange[];
   /**
    * The bounds on string columns. They are used only by scans that find rows through a sort order,
@@ -123,28 +128,28 @@ export interface ScanNode {
    */
   readonly textRanges?: readonly PlannedRange[] | undefined;
   /**
-   * The values of all primary key columns, if the filter determines them. The scan is then a
-   * lookup of a single row.
+   * The values of all primary key columns, if the filter above the scan determines them. The scan
+   * is then a lookup of a single row.
    */
   readonly key: readonly BoundExpression[] | undefined;
   /**
-   * All keys that the filter above the scan accepts; absent if there are so many that a scan is
-   * faster than lookups.
+   * All primary keys that the filter above the scan accepts; absent if there are so many that a
+   * scan is faster than lookups.
    */
   readonly sought?: SoughtKeys | undefined;
   /**
-   * All values of the first key column that the filter accepts; absent if the filter lists
-   * complete keys.
+   * All values of the first key column that the filter above the scan accepts; absent if the
+   * filter lists complete keys.
    */
   readonly prefix?: readonly KeyPart[] | undefined;
   /**
-   * The indexes through which rows can be found, most promising first. A run uses the index with
-   * the fewest matching rows, or none if all of them have too many.
+   * The indexes through which rows can be found, most promising first. An execution uses the index
+   * with the fewest matching rows, or none if every index has too many.
    */
   readonly indexes?: readonly IndexAccess[] | undefined;
   /**
-   * An access for each alternative of an OR. A run may use all of these together instead of a
-   * single index.
+   * An access for each alternative of an OR. An execution may use all these accesses together
+   * instead of a single index.
    */
   readonly either?: readonly RowAccess[] | undefined;
   readonly withTombstones: boolean;
@@ -155,8 +160,8 @@ export interface ScanNode {
   /** Whether to read entire row groups at a time, which is fastest if all rows are needed. */
   readonly isBulk: boolean;
   /**
-   * Whether a run reads only its share of the row groups, because the query is divided among
-   * readers.
+   * Whether an execution reads only its share of the row groups, because the query is divided
+   * among readers.
    */
   readonly isDivided?: boolean;
 }
@@ -164,13 +169,13 @@ export interface ScanNode {
 export interface JoinNode {
   readonly kind: "join";
   /**
-   * The type of join. A semi join yields the left rows that have a match, and an anti join those
-   * that have none.
+   * The type of join. A semi join yields the left rows that have a match, and an anti join yields
+   * the left rows without a match.
    */
   readonly join: "inner" | "left" | "full" | "semi" | "anti";
   /**
-   * The left side. It is streamed, unless it is the side kept in memory; then the right side is
-   * streamed.
+   * The left side of the join. It is streamed, unless the join keeps it in memory and streams the
+   * right side.
    */
   readonly left: PlanNode;
   readonly right: PlanNode;
@@ -182,7 +187,7 @@ export interface JoinNode {
   readonly rightKeys: readonly BoundExpression[];
   /** The rest of the join condition, which may read columns of both sides. */
   readonly residual: BoundExpression | undefined;
-  /** For a semi or anti join: whether the left side is expected to be the smaller one. */
+  /** For a semi or anti join: whether the left side is expected to be the smaller side. */
   readonly holdsLeft?: boolean;
   /** Whether an error on the right side is raised only if some left row needs the right side. */
   readonly isGuarded?: boolean;
@@ -206,8 +211,8 @@ export interface AggregateNode {
   readonly input: PlanNode;
   readonly groupBy: readonly { column: BoundColumn; expression: BoundExpression }[];
   /**
-   * The grouping sets. If there are any, a column with the index of the set comes before the
-   * grouping columns.
+   * The grouping sets of GROUP BY. If there are any, a column with the index of the grouping set
+   * precedes the grouping columns.
    */
   readonly groupingSets: GroupingSets | undefined;
   readonly aggregates: readonly BoundAggregate[];
@@ -245,16 +250,18 @@ export type PlanNode =
       readonly kind: "system";
       readonly name: string;
       readonly source: SystemRows;
-      /** For each column, its index in the source's rows. */
+      /** For each column of the node, its index in the rows of the source. */
       readonly positions: readonly number[];
       readonly columns: readonly BoundColumn[];
     }
   | {
       readonly kind: "values";
       readonly rows: readonly (readonly BoundExpression[])[];
-      /** The values of the rows, if all of them are constants. They replace the expressions. */
+      /**
+       * The values of the rows, if all of them are constants. They replace the row expressions.
+       */
       readonly constants?: ConstantRows | undefined;
-      /** The unsatisfiable condition, if that is why there are no rows. */
+      /** The unsatisfiable condition, if such a condition is the reason why there are no rows. */
       readonly never?: BoundExpression | undefined;
       readonly columns: readonly BoundColumn[];
     }
@@ -268,7 +275,7 @@ export type PlanNode =
       /** The changes to a table between two seqs. */
       readonly kind: "changes";
       readonly changes: ChangesRead;
-      /** For each column, its position among all columns of a change. */
+      /** For each column of the node, its position among all columns of a change. */
       readonly positions: readonly number[];
       readonly columns: readonly BoundColumn[];
     }
@@ -294,7 +301,7 @@ export type PlanNode =
       readonly columns: readonly BoundColumn[];
     }
   | {
-      /** The rows that several readers return, each of which has run a part of a divided query. */
+      /** The rows that several readers return after each has run its part of a divided query. */
       readonly kind: "gathered";
       readonly columns: readonly BoundColumn[];
     }
@@ -303,8 +310,8 @@ export type PlanNode =
       readonly operator: SetOperator;
       readonly isAll: boolean;
       /**
-       * The left side. Each side yields the same number of columns, with the same types, as the
-       * set operation.
+       * The left side of a set operation. Each side yields as many columns as the set operation,
+       * with the same types.
        */
       readonly left: PlanNode;
       readonly right: PlanNode;
@@ -338,7 +345,10 @@ export type PlanNode =
       readonly kind: "sort";
       readonly input: PlanNode;
       readonly keys: readonly BoundSort[];
-      /** The number of rows needed from the start of the sort order. */
+      /**
+       * The number of rows needed from the start of the sort order; undefined if all rows are
+       * needed.
+       */
       readonly limit: BoundExpression | undefined;
       readonly offset: BoundExpression | undefined;
       readonly columns: readonly BoundColumn[];
@@ -349,8 +359,8 @@ export type PlanNode =
       readonly limit: BoundExpression | undefined;
       readonly offset: BoundExpression | undefined;
       /**
-       * The sort keys, for WITH TIES. Further rows are kept as long as they tie with the last row
-       * in these keys.
+       * The sort keys of WITH TIES. After the last row, further rows are kept as long as they are
+       * equal to it in these keys.
        */
       readonly ties: readonly BoundSort[] | undefined;
       readonly columns: readonly BoundColumn[];

@@ -1,5 +1,5 @@
 /**
- * Walks through a plan: the nodes, the expressions in the nodes, and the subqueries in the
+ * Visits the parts of a plan: its nodes, the expressions in the nodes, and the subqueries in the
  * expressions.
  */
 import type { BoundExpression, BoundSort, BoundSubquery } from "../bind/bound_expressions.ts";
@@ -17,7 +17,8 @@ export function ownSubqueries(node: PlanNode): BoundSubquery[] {
   return found;
 }
 
-// This runs for every planned statement, so it appends to a list instead of concatenating lists.
+// This function runs for every planned statement, so it appends to a single list instead of
+// concatenating lists.
 
 function addSubqueries(node: PlanNode, found: BoundSubquery[]): void {
   for (const expression of expressionsOf(node)) addSubqueriesOf(expression, found);
@@ -30,7 +31,7 @@ function addSubqueriesOf(expression: BoundExpression, found: BoundSubquery[]): v
   for (const child of childrenOf(expression)) addSubqueriesOf(child, found);
 }
 
-/** The maximum number of keys to look up anew for each row of an outer query. */
+/** The maximum number of keys that are looked up again for each row of an outer query. */
 const KEYS_PER_ROW_MAX = 4;
 
 /**

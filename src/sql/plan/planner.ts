@@ -58,11 +58,11 @@ export function planSelect(given: BoundSelect): QueryPlan {
   const state: PlanningState = {
     readers,
     on,
-    // Sorting a row or comparing it with others takes a microsecond or more, so batches are kept
-    // short for these.
+    // Sorting a row, or comparing it with others, takes a microsecond or more. Plans with such
+    // work therefore use short batches.
     isBulk: select.isAggregated && !select.aggregates.some(({ isDistinct }) => isDistinct),
-    // If the block is read repeatedly, a join would read the query of a membership test each time.
-    // A subquery reads it only once.
+    // If a block is read repeatedly, a join would read the query of a membership test each time. A
+    // subquery reads this query only once.
     isReadAgain: holdsMembership(where, on) && (readsAround(select) || readsWorking(select.from)),
     planFrom: (from, conditions) => planFrom(from, conditions, state),
     planWhole,
@@ -101,7 +101,9 @@ function rewritten(condition: Condition): Condition | readonly Condition[] {
   return factored(orToIn(condition.expression)).map(conditionOf);
 }
 
-/** Adds the conditions in ON and the rules of tables, keyed by the node of FROM they belong to. */
+/**
+ * Adds the conditions in ON and the rules of tables, keyed by the FROM node to which they belong.
+ */
 function addConditionsOfFrom(
   from: BoundFrom | undefined,
   into: Map<BoundFrom, readonly Condition[]>,
@@ -125,7 +127,8 @@ function readsWorking(from: BoundFrom | undefined): boolean {
 }
 
 /**
- * Returns an inner join's condition that no pair of rows satisfies, or undefined if there is none.
+ * Returns a condition of an inner join that no pair of rows can satisfy, or undefined if there is
+ * no such condition.
  */
 function neverJoined(
   from: BoundFrom | undefined,
@@ -137,7 +140,7 @@ function neverJoined(
 }
 
 /**
- * Removes and returns those conditions of inner joins that have the same value for all pairs of
+ * Removes and returns the conditions of inner joins that have the same value for all pairs of
  * rows.
  */
 function takeOnce(
@@ -166,7 +169,9 @@ function without(
   return [...left];
 }
 
-/** Replaces relations whose rows are not needed with empty relations, which are never read. */
+/**
+ * Replaces each relation whose rows are not needed with an empty relation, which is never read.
+ */
 function nothingOf(
   { from }: BoundSelect,
   never: BoundExpression | undefined,
@@ -208,8 +213,8 @@ function planFrom(
 }
 
 /**
- * Plans EXISTS tests. They come last, so that they run only for rows that satisfy all other
- * conditions.
+ * Plans the EXISTS tests of a block. They come last, so that they run only for rows that satisfy
+ * all other conditions.
  */
 function planExistences(input: PlanNode, conditions: readonly BoundExpression[]): PlanNode {
   let node = input;
@@ -267,7 +272,7 @@ function planRelation(
     case "cte": {
       const { alias, columns, cte } = relation;
       const { count } = cte.references;
-      // An entry that is read only once is equivalent to a derived table.
+      // A WITH entry that is read only once is equivalent to a derived table.
       if (count <= 1 && !cte.isKept && !cte.isVolatile) {
         const inlined = { kind: "query", query: cte.query, alias, columns } as const;
         return planDerived(inlined, conditions, state);
@@ -292,8 +297,9 @@ function planRelation(
 }
 
 /**
- * Plans a side of UNION. A side that is itself a UNION need not remove duplicates. If it did, a
- * chain of UNIONs would compare and store the rows of its first query again for each later query.
+ * Plans one side of a UNION. If this side is itself a UNION, it need not remove duplicates. If it
+ * did, a chain of UNIONs would compare and store the rows of its first query again for each later
+ * query.
  */
 function withEquals(side: PlanNode): PlanNode {
   if (side.kind === "project" && side.expressions.every(({ kind }) => kind === "column")) {
@@ -322,8 +328,8 @@ function planDerived(
 ): PlanNode {
   const { moved, query } = restricted(relation.query, relation.columns, conditions);
   state.readers.close([...moved]);
-  // Outputs that nobody reads are not computed, unless they have side effects or determine which
-  // rows are duplicates.
+  // Unused outputs of a derived table are not computed, unless they have side effects or determine
+  // which rows are duplicates.
   const isWhole = query.distinct === "all";
   const isNeeded = query.outputs.map(({ expression }, position) => {
     const id = defined(
@@ -407,7 +413,7 @@ function neededColumns(select: BoundSelect): ReadonlySet<number> {
   return needed;
 }
 
-/** Returns the expressions of a list of rows that is computed for each row of another relation. */
+/** Returns the expressions of a VALUES list that is computed for each row of another relation. */
 function cellsBeside({ isBeside, right }: Extract<BoundFrom, { kind: "join" }>): BoundExpression[] {
   if (isBeside !== true || right.kind !== "relation") return [];
   return right.relation.kind === "values" ? right.relation.rows.flat() : [];
@@ -437,7 +443,7 @@ function planWindows(select: BoundSelect, input: PlanNode): PlanNode {
   if (select.windows.length === 0) return input;
   const read = columnsOfOutputs(select);
   const groups = groupsOf(select.windows.filter(({ column }) => read.has(column.id)));
-  // A node stores its rows together with the results of earlier nodes, so potentially large
+  // A window node stores its rows together with the results of earlier nodes, so potentially large
   // results are computed last.
   const ordered = groups.toSorted((left, right) => longness(left) - longness(right));
   const lastReader = lastReaders(ordered);
@@ -469,7 +475,9 @@ function groupsOf(calls: readonly BoundWindowCall[]): readonly BoundWindowCall[]
   return [...groups.values()];
 }
 
-/** Returns the index of the last group of calls that reads each column, keyed by column id. */
+/**
+ * Returns the index of the last group of window calls that reads each column, keyed by column id.
+ */
 function lastReaders(groups: readonly (readonly BoundWindowCall[])[]): Map<number, number> {
   const last = new Map<number, number>();
   for (const [i, calls] of groups.entries()) {
@@ -482,7 +490,9 @@ function lastReaders(groups: readonly (readonly BoundWindowCall[])[]): Map<numbe
   return last;
 }
 
-/** Returns 1 if the result of a call may be as large as all rows together, and 0 otherwise. */
+/**
+ * Returns 1 if the result of a window call may be as large as all rows together, and 0 otherwise.
+ */
 function longness(calls: readonly BoundWindowCall[]): number {
   return calls.some(({ form }) => form.kind === "aggregate" && form.aggregate.gathers === true)
     ? 1
