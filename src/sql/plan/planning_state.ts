@@ -1,9 +1,9 @@
 /**
- * The planner's state for one block, which its parts share: the remaining readers of each column,
- * and the functions that test conditions.
+ * The planner's state for one query block: the remaining readers of each column, and the functions
+ * that test conditions. All modules that plan a part of the block share it.
  *
- * Every condition of the block is closed once, when it is tested. From then on, it does not count
- * as a reader. Columns without readers are dropped.
+ * Every condition of the block is closed once, when a node that tests it is planned. From then on,
+ * the condition does not count as a reader of its columns. Columns without readers are dropped.
  */
 import { assert, defined } from "../../base/assert.ts";
 import type { BoundFrom, BoundSelect } from "../bind/bound.ts";
@@ -14,7 +14,10 @@ import type { PlanNode } from "./plan.ts";
 import { isMembership, memberJoined } from "./semi_joins.ts";
 
 export interface PlanningState {
-  /** The columns still read by open conditions, or by clauses other than WHERE and ON. */
+  /**
+   * The columns that are still read by conditions not planned yet, or by clauses other than WHERE
+   * and ON.
+   */
   readonly readers: ColumnReaders;
   /** The ON conditions of each join, and the conditions of each table that has a rule. */
   readonly on: ReadonlyMap<BoundFrom, readonly Condition[]>;
@@ -30,7 +33,7 @@ export interface PlanningState {
   readonly planWhole: (query: BoundSelect) => PlanNode;
 }
 
-/** Returns the columns that clauses above, or conditions not tested yet, still read. */
+/** Returns the columns that are still read by clauses above, or by conditions not tested yet. */
 export function stillRead(
   columns: readonly BoundColumn[],
   { readers }: PlanningState,
@@ -48,14 +51,14 @@ export function isMember({ expression }: Condition): boolean {
   return isMembership(expression);
 }
 
-/** Adds a filter with conditions that do not belong to WHERE or ON. All columns are kept. */
+/** Adds a filter with conditions that come from neither WHERE nor ON. All columns are kept. */
 export function filtered(input: PlanNode, conditions: readonly BoundExpression[]): PlanNode {
   const condition = conjunctionOf(conditions);
   if (condition === undefined) return input;
   return { kind: "filter", input, condition, columns: input.columns };
 }
 
-/** Adds a filter with conditions of the block. All columns are kept. */
+/** Adds a filter with conditions of the query block. All columns are kept. */
 export function tested(
   input: PlanNode,
   conditions: readonly Condition[],
@@ -65,7 +68,10 @@ export function tested(
   return filtered(input, expressionsOf(conditions));
 }
 
-/** Adds a filter with conditions of the block, and drops columns that only they read. */
+/**
+ * Adds a filter with conditions of the query block, and drops columns that only these conditions
+ * read.
+ */
 export function narrowed(
   input: PlanNode,
   conditions: readonly Condition[],

@@ -4,8 +4,8 @@
  *     (k AND a1 AND b1) OR (k AND a2 AND b2)    =   k AND ((a1 AND b1) OR (a2 AND b2))
  *     (a1 AND b1) OR (a2 AND b2)                ⟹   (a1 OR a2)      when a1, a2 are over one relation
  *
- * A derived condition is tested in addition to the original ones, only to drop rows earlier. A
- * condition that may raise an error is therefore never derived.
+ * A condition derived by implication (⟹) is tested in addition to the original condition, only to
+ * drop rows earlier. A condition that may raise an error is therefore never derived.
  */
 
 import type { BoundExpression } from "../bind/bound_expressions.ts";
@@ -18,8 +18,8 @@ export function factored(condition: BoundExpression): readonly BoundExpression[]
   if (condition.kind !== "or" || isVolatile(condition)) return [condition];
   const branches = condition.operands.map((operand) => [...conjunctsOf(operand)]);
   const [first = [], ...others] = branches;
-  // Branches are indexed on demand. Most ORs have no common conjunct, and comparing the first two
-  // branches is enough to find that out.
+  // The branches of an OR are indexed on demand. Most ORs have no common conjunct, and comparing
+  // the first two branches is enough to find that out.
   const places = new Map<readonly BoundExpression[], ExpressionPlaces>();
   const isIn = (branch: readonly BoundExpression[], candidate: BoundExpression): boolean => {
     const known = places.get(branch) ?? new ExpressionPlaces(branch);
@@ -31,15 +31,15 @@ export function factored(condition: BoundExpression): readonly BoundExpression[]
   const isShared = (each: BoundExpression): boolean => isIn(shared, each);
   const rests = branches.map((branch) => conjunctionOf(branch.filter((each) => !isShared(each))));
   const operands = rests.flatMap((rest) => rest ?? []);
-  // If a branch consists only of the shared conjuncts, these imply the OR, and the other branches
+  // If a branch consists only of the shared conjuncts, they imply the OR, and the other branches
   // are redundant.
   if (operands.length < rests.length) return shared;
   return [...shared, { kind: "or", type: condition.type, operands }];
 }
 
 /**
- * Returns the part of an OR that reads only one relation, or undefined if some branch has no such
- * part.
+ * Returns a condition on a single relation that an OR implies, or undefined if some branch of the
+ * OR has no conjunct on this relation alone.
  */
 export function inferredOver(
   condition: BoundExpression,

@@ -1,6 +1,6 @@
 /**
- * Replaces lateral joins by rows made of expressions. The expressions are computed next to each
- * row that they read. A lateral join would run a plan for each row instead.
+ * Replaces lateral joins by rows made of expressions, which are computed next to each row that
+ * they read. A lateral join would instead run a plan for each row.
  *
  *     t, LATERAL (VALUES (t.a, 'a'), (t.b, 'b')) x(v, n) JOIN d ON d.v = x.v
  *     becomes   (t beside two rows of expressions) JOIN d ON d.v = x.v
@@ -18,8 +18,8 @@ type ValuesRelation = Extract<BoundRelation, { kind: "values" }>;
 export type ChoosesGroups = (lateral: BoundJoin) => boolean;
 
 /**
- * Replaces lateral joins whose right side only computes expressions, and those for which computing
- * all groups is cheaper.
+ * Replaces each lateral join whose right side only computes expressions, or for which computing
+ * all groups once is cheaper.
  */
 export function withoutLateralRows(select: BoundSelect, choosesGroups: ChoosesGroups): BoundSelect {
   const from = select.from === undefined ? undefined : pulledUp(select.from, choosesGroups);
@@ -34,7 +34,8 @@ function pulledUp(from: BoundFrom, choosesGroups: ChoosesGroups): BoundFrom {
   const { asGroups, outerReferences } = same;
   if (outerReferences === undefined) return same;
   if (asGroups === undefined) return besideLeft(same, outerReferences) ?? same;
-  // The choice is stored in the node, so that it need not be made again for each enclosing node.
+  // The decision is stored in the join node, so that it need not be made again for each enclosing
+  // node.
   return choosesGroups(same)
     ? { ...asGroups, left: { ...asGroups.left, left } }
     : { ...same, asGroups: undefined };
@@ -51,8 +52,8 @@ function besideLeft(
   const parts: BoundRelation[] = [];
   const conditions: BoundExpression[] = [];
   if (from.join === "full" || !flatten(from.right, parts, conditions)) return undefined;
-  // A list of rows is never empty, so a left join with it is an inner join. A joined relation,
-  // however, may be empty.
+  // A list of rows is never empty, so a left join with such a list is an inner join. A joined
+  // relation, however, may be empty.
   const isOpen = from.join === "left";
   if (isOpen && (parts.length > 1 || !holdsAlways(from.condition))) return undefined;
   const rows = parts.map(rowsOf);
@@ -88,7 +89,8 @@ function isAsked(condition: BoundExpression): boolean {
 }
 
 /**
- * Collects the relations and conditions of nested plain joins. Returns false for any other form.
+ * Collects the relations and conditions of nested plain joins. Returns false if FROM has any other
+ * form.
  */
 function flatten(from: BoundFrom, parts: BoundRelation[], conditions: BoundExpression[]): boolean {
   if (from.kind === "relation") {
@@ -106,8 +108,8 @@ function holdsAlways(condition: BoundExpression | undefined): boolean {
 }
 
 /**
- * Returns a relation as rows made of expressions: VALUES, or a SELECT without FROM. Returns
- * undefined for any other relation.
+ * Converts VALUES, or a SELECT without FROM, to rows made of expressions. Returns undefined for
+ * any other relation.
  */
 function rowsOf(relation: BoundRelation): ValuesRelation | undefined {
   if (relation.kind === "values") return relation.constants === undefined ? relation : undefined;
@@ -126,7 +128,7 @@ function rowsOf(relation: BoundRelation): ValuesRelation | undefined {
   return { kind: "values", rows, alias, columns };
 }
 
-/** Whether a relation may depend on rows of preceding items. */
+/** Whether a relation may depend on rows of preceding FROM items. */
 function mayReadAround(relation: BoundRelation): boolean {
   switch (relation.kind) {
     case "table":
@@ -142,7 +144,7 @@ function mayReadAround(relation: BoundRelation): boolean {
   }
 }
 
-/** Replaces outer references by the left side's expressions that they refer to. */
+/** Replaces outer references by the expressions of the left side to which they refer. */
 function instead(
   expression: BoundExpression,
   read: ReadonlyMap<number, BoundExpression>,

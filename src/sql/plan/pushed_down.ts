@@ -6,7 +6,8 @@
  *     becomes       (SELECT a AS x, count(*) AS n FROM t WHERE a = 5 GROUP BY a) q WHERE n > 1
  *
  * A condition moves only if it drops entire groups, partitions or sets of duplicates, so that all
- * remaining results stay the same. An OR that has to stay above also moves in a weaker form:
+ * remaining results stay the same. An OR that has to stay above the query also moves in a weaker
+ * form:
  *
  *     WHERE (x = 5 AND n > 1) OR (x = 6 AND n > 2)     moves     a = 5 OR a = 6
  *
@@ -39,12 +40,12 @@ import { inferredOver } from "./predicate_inference.ts";
 /** A query, with conditions that moved into it. */
 export interface Restricted {
   readonly query: BoundSelect;
-  /** The conditions that need not be tested above the query. */
+  /** The conditions that are now tested inside the query, and need not be tested above it. */
   readonly moved: ReadonlySet<Condition>;
 }
 
 /**
- * Moves those conditions into a query that can be tested there.
+ * Moves conditions on the result of a query into the query, if they can be tested there.
  *
  * @param columns The columns through which the conditions read the query's outputs.
  */
@@ -78,7 +79,7 @@ export function restricted(
   return { query: { ...query, where }, moved };
 }
 
-/** The block into which conditions move. */
+/** The query block into which conditions move. */
 interface RestrictedBlock {
   readonly query: BoundSelect;
   readonly columns: readonly BoundColumn[];
@@ -91,8 +92,8 @@ interface RestrictedBlock {
 }
 
 /**
- * Whether dropping rows of FROM can only drop rows of the result. This is not the case with
- * volatile expressions, which must be computed for all rows in case they have side effects.
+ * Whether dropping rows of FROM can only drop rows of the result. This does not hold for a query
+ * with volatile expressions, which must be computed for all rows in case they have side effects.
  */
 function mayBeRestricted(query: BoundSelect): boolean {
   const { groupBy, groupingSets, isAggregated, limit, offset } = query;
@@ -106,8 +107,8 @@ function isJoin(from: BoundFrom | undefined): boolean {
 }
 
 /**
- * Rewrites a condition to read the columns of a block. Returns undefined if it has to stay above
- * the block.
+ * Rewrites a condition so that it reads the columns of a query block. Returns undefined if the
+ * condition has to stay above the block.
  */
 function conditionBelow(
   { canMove, columnIds, expression }: Condition,
@@ -149,8 +150,8 @@ function weakerBelow(
 }
 
 /**
- * Returns an output as an expression on the columns of a block, or undefined if conditions that
- * move must not read it.
+ * Returns an output as an expression on the columns of a query block, or undefined if a condition
+ * that moves into the block must not read this output.
  */
 function valueBelow(
   id: number,
@@ -161,7 +162,8 @@ function valueBelow(
   const output = query.outputs[position]?.expression;
   if (type === undefined || output === undefined || !sameType(type, output.type)) return undefined;
   if (!isOfWholeParts(output, query)) return undefined;
-  // The block returns one of several equal strings. Dropping some of them could change which one.
+  // The query block returns one of several strings that compare as equal. If a condition dropped
+  // some of them, the block might return a different one.
   const isMerged = query.distinct !== "none" || query.isAggregated || query.windows.length > 0;
   if (isMerged && isLooselyEqual(output.type)) return undefined;
   const value = replaced(output, groups);
@@ -171,8 +173,8 @@ function valueBelow(
 }
 
 /**
- * Whether an output has the same value in all rows that DISTINCT ON or a window compares with each
- * other.
+ * Whether an output has the same value in all rows that DISTINCT ON or a window function compares
+ * with each other.
  */
 function isOfWholeParts(output: BoundExpression, { distinct, windows }: BoundSelect): boolean {
   const isSame = (key: BoundExpression): boolean => sameExpression(key, output);

@@ -12,7 +12,10 @@ import { conjunctsOf } from "../bind/walk.ts";
 import { isPlainJoin } from "./inner_joins.ts";
 import { type ColumnIds, columnIdsOf } from "./join_keys.ts";
 
-/** Replaces each left join of a block for which all rows without a partner are dropped later. */
+/**
+ * Replaces each left join of a query block if later conditions drop all its rows without a
+ * partner.
+ */
 export function withoutIdleLeftJoins(select: BoundSelect): BoundSelect {
   const from = select.from === undefined ? undefined : joined(select.from, [select.where]);
   return from === select.from ? select : { ...select, from };
@@ -21,7 +24,7 @@ export function withoutIdleLeftJoins(select: BoundSelect): BoundSelect {
 type Conditions = readonly (BoundExpression | undefined)[];
 
 /**
- * Replaces left joins below an item of FROM.
+ * Replaces left joins within an item of FROM by inner joins.
  *
  * @param conditions The conditions that every row of FROM must satisfy in the end.
  */

@@ -7,11 +7,11 @@
  *                 └► scan
  *
  * If a condition of the statement fails on a row, its error reveals that row. A condition that may
- * fail is therefore tested above the rule. So is a condition with a part that is evaluated only
- * for some values, as in `$1 = 0 OR a = 10 / $1`. All other conditions are tested together with
- * the rule, so that both determine the keys and indexes by which rows are found. A part that fails
- * on all rows, such as `1/0`, is computed before any row is read, so that its error reveals no row
- * either.
+ * fail is therefore tested above the rule. The same applies to a condition with a part that is
+ * evaluated only for some values, as in `$1 = 0 OR a = 10 / $1`. All other conditions are tested
+ * together with the rule, so that both determine the keys and indexes by which rows are found. A
+ * part that fails on all rows, such as `1/0`, is computed before any row is read, so that its
+ * error reveals no row either.
  *
  * A part that fails for some rows of an outer query, as in `id = 10 / outer.n`, is computed first
  * only if the condition finds rows by a key or an index. Otherwise, an outer row without a match
@@ -65,7 +65,9 @@ export function planRuledTable(
   return computedFirst(expressionsOf(early).flatMap(partsThatMayFail), ruled);
 }
 
-/** Separates the conditions tested together with the rule from those tested above it. */
+/**
+ * Separates the conditions to test together with the rule from the conditions to test above it.
+ */
 function divided(
   conditions: readonly Condition[],
   relation: RuledRelation,
@@ -86,7 +88,7 @@ function divided(
   return { early: [...early, first], late: [...late, ...others] };
 }
 
-/** Whether a condition is an equality with the first column of the primary key or of an index. */
+/** Whether a condition is an equality on the first column of the primary key or of an index. */
 function findsRows(expression: BoundExpression, { columns, table }: RuledRelation): boolean {
   if (expression.kind !== "compare" || expression.operator !== "=") return false;
   const { left, right } = expression;
@@ -99,7 +101,7 @@ function findsRows(expression: BoundExpression, { columns, table }: RuledRelatio
   return finds(left, right) || finds(right, left);
 }
 
-/** Whether a condition must be tested only on permitted rows. */
+/** Whether a condition must be tested only on rows that the policies permit. */
 function isForPermittedRows(condition: BoundExpression): boolean {
   return mayFailOnRow(condition) || isVolatile(condition) || mayFailIfReached(condition);
 }
@@ -115,8 +117,8 @@ function computedFirst(expressions: readonly BoundExpression[], input: PlanNode)
 }
 
 /**
- * Whether a node yields at most one row, found by its key. Subqueries in a filter on it then run
- * at most once.
+ * Whether a node yields at most one row, found by its key. Subqueries in a filter above the node
+ * then run at most once.
  */
 function isOneRow(node: PlanNode): boolean {
   return node.kind === "filter"
@@ -124,7 +126,7 @@ function isOneRow(node: PlanNode): boolean {
     : node.kind === "scan" && node.key !== undefined;
 }
 
-/** Returns a condition that is always true, but raises the error of an expression. */
+/** Returns a condition that is always true, unless evaluating an expression raises an error. */
 function isNullOrNot(operand: BoundExpression): BoundExpression {
   const test = (negated: boolean): BoundExpression => ({
     kind: "is",

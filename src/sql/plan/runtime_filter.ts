@@ -1,7 +1,7 @@
 /**
- * Finds a side of a join that can be read by the join keys of the other side. This is possible if
- * the join's equalities, together with conditions on that side alone, determine the entire primary
- * key of a table.
+ * Finds a side of a join whose rows can be looked up by the join keys of the other side. This is
+ * possible if the join's equalities, together with conditions on that side alone, determine the
+ * entire primary key of a table.
  *
  *     few orders ⋈ items  on  items.order_id = orders.id AND items.line = 1       key (order_id, line)
  *
@@ -9,7 +9,7 @@
  * column of the primary key is determined, and it is a number, the keys still give bounds for the
  * rows that can have a partner.
  *
- * Each run decides whether to look up the keys, because their number is known only then.
+ * Each execution decides whether to look up the keys, because their number is known only then.
  *
  * A join between three rows and a million rows then reads only the rows that match the three. The
  * same applies to EXISTS and recursion.
@@ -23,26 +23,29 @@ import { isReadable } from "./index_access.ts";
 import type { JoinNode, PlanNode, ScanNode } from "./plan.ts";
 import { isByKey } from "./plan_walk.ts";
 
-/** A part of a key: the index of a join key, or a value that does not depend on the join. */
+/** One column of a key: the index of a join key, or a value that does not depend on the join. */
 export type JoinedPart = number | BoundExpression;
 
 export interface RuntimeFilter {
   readonly side: "left" | "right";
-  /** The scan that is replaced by lookups. */
+  /** The scan that lookups by key replace. */
   readonly scan: ScanNode;
-  /** The parts of the key to look up, in key order. */
+  /** The values of the key to look up, one for each key column, in key order. */
   readonly parts: readonly JoinedPart[];
   /**
-   * The columns for which the parts give values: the entire primary key, only its first column, or
+   * The columns whose values the parts supply: the entire primary key, only its first column, or
    * the leading columns of an index.
    */
   readonly by: "key" | "first column" | IndexEntry;
 }
 
-/** Returns the side of the join that may be read by keys; undefined if neither side can. */
+/**
+ * Returns the side of a join whose rows may be looked up by key; undefined if neither side allows
+ * it.
+ */
 export function runtimeFilterOf(node: JoinNode): RuntimeFilter | undefined {
   const { holdsLeft = false, join } = node;
-  // A side must be read completely if even its rows without a partner are needed.
+  // A side of a join must be read completely if even its rows without a partner are needed.
   const isLeftWhole = holdsLeft || (join !== "inner" && join !== "semi");
   if (!isLeftWhole) {
     const keyed = filterOfSide(node.left, node.leftKeys);
@@ -54,7 +57,9 @@ export function runtimeFilterOf(node: JoinNode): RuntimeFilter | undefined {
   return { side: "right", ...keyed };
 }
 
-/** Whether the keys may be evaluated once more, in addition to their evaluation by the join. */
+/**
+ * Whether the join keys may be evaluated once more, in addition to their evaluation by the join.
+ */
 function areNotable(keys: readonly BoundExpression[]): boolean {
   return !keys.some(isVolatile);
 }
@@ -97,7 +102,7 @@ function filterOfSide(
 
 type PartOf = (columnId: number) => JoinedPart | undefined;
 
-/** Returns the parts for the leading columns of a key, up to the first column without a part. */
+/** Returns the values for the leading columns of a key, up to the first column without a value. */
 function leadingParts(columnIds: readonly number[], partOf: PartOf): readonly JoinedPart[] {
   const parts: JoinedPart[] = [];
   for (const columnId of columnIds) {
@@ -109,8 +114,8 @@ function leadingParts(columnIds: readonly number[], partOf: PartOf): readonly Jo
 }
 
 /**
- * Returns the index with the most determined columns, preferring a unique index whose columns are
- * all determined.
+ * Returns the index for which the join determines the most columns, preferring a unique index
+ * whose columns are all determined.
  */
 function bestIndex(
   indexes: readonly IndexEntry[],
@@ -142,8 +147,8 @@ function addValues(condition: BoundExpression, into: Map<number, BoundExpression
 }
 
 /**
- * Rewrites the keys as expressions on the input of a projection. A key that the projection
- * computes becomes undefined.
+ * Rewrites join keys as expressions on the input of a projection. A key that is not a plain column
+ * becomes undefined.
  */
 function keysBelow(
   { columns, expressions }: Extract<PlanNode, { kind: "project" }>,

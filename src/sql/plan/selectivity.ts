@@ -1,5 +1,5 @@
 /**
- * Estimates the share of a relation's rows that a condition keeps. The estimate is intentionally
+ * Estimates the share of a relation's rows that satisfy a condition. The estimate is intentionally
  * rough: only the number of distinct values is known, and only the join order depends on it. Each
  * type of condition has a share of its own, so that relations with different conditions can be
  * compared. `estimate.ts`, which estimates entire plans, uses the same share for all conditions.
@@ -11,7 +11,9 @@ const EQUAL_SHARE = 0.05;
 const RANGE_SHARE = 0.4;
 const OTHER_SHARE = 1 / 3;
 
-/** Returns the share of rows that a conjunct keeps, in a relation with `rowCount` rows. */
+/**
+ * Returns the estimated share of rows that satisfy a conjunct, in a relation with `rowCount` rows.
+ */
 export function shareOf(condition: BoundExpression, rowCount: number): number {
   switch (condition.kind) {
     case "and":

@@ -4,8 +4,8 @@
  *     WHERE EXISTS (SELECT … FROM s WHERE s.a = t.b AND s.c <> t.d AND rest)
  *     t ⋉ (SELECT s.a, s.c FROM s WHERE rest)  on  t.b = a, besides c <> t.d
  *
- * Only conditions in WHERE are rewritten, because WHERE drops a row for both false and NULL, and
- * only if an equality can serve as the join key.
+ * A condition is rewritten only if it stands in WHERE, which drops a row for both false and NULL,
+ * and only if an equality can serve as the join key.
  *
  * The join raises the same errors as a query that is read once, without the conditions that relate
  * it to the outer query (`sql/bind/query/decorrelate.ts`). The conditions on inner rows alone are
@@ -69,7 +69,7 @@ export function semiJoined(
   const across: BoundExpression[] = [];
   for (const each of conjunctsOf(query.where)) (readsOuter(each) ? across : inner).push(each);
   const open: BoundSelect = { ...query, where: conjunctionOf(inner) };
-  // If the block is read again for each row of another query, a join would be slower than a
+  // If a query block is read again for each row of another query, a join would be slower than a
   // subquery, which tests only a few rows each time.
   if (
     readsAround(open) ||
@@ -81,8 +81,8 @@ export function semiJoined(
   const columns = innerColumns(across);
   const outputs = columns.map(columnOutput);
   const right = planQuery({ ...open, outputs });
-  // The query of the join lacks the conditions that refer to the outer query, so the join would
-  // read all of its rows.
+  // The right side of the join is the inner query without the conditions that refer to the outer
+  // query, so the join would read all of its rows.
   if (subquery.keyed === undefined && rowsOfPlan(left) * ROWS_PER_LOOKUP < rowsOfPlan(right)) {
     if (isLookup(planQuery(query))) return undefined;
   }
@@ -109,7 +109,7 @@ export function semiJoined(
   };
 }
 
-/** Moves conditions that may fail to the end. */
+/** Moves conditions that may raise an error to the end. */
 function surestFirst(conditions: readonly BoundExpression[]): readonly BoundExpression[] {
   return conditions.toSorted(
     (left, right) => Number(mayFailOnRow(left)) - Number(mayFailOnRow(right)),
@@ -117,7 +117,7 @@ function surestFirst(conditions: readonly BoundExpression[]): readonly BoundExpr
 }
 
 /**
- * Guards a key that may raise an error: for rows that do not satisfy the condition, the key
+ * Guards a join key that may raise an error: for rows that do not satisfy the condition, the key
  * becomes NULL, which equals nothing.
  */
 function askedWhere(key: BoundExpression, condition: BoundExpression | undefined): BoundExpression {
@@ -158,7 +158,8 @@ export function isMembership(condition: BoundExpression): condition is Membershi
 type Membership = Extract<BoundExpression, { kind: "subquery" }>;
 
 /**
- * Adds the semi join for a membership test above a plan that yields the columns of the operands.
+ * Adds a semi join for a membership test, such as `x IN (SELECT …)`, above a plan that yields the
+ * columns of x.
  */
 export function memberJoined(
   left: PlanNode,
@@ -190,8 +191,8 @@ export function isExistence(condition: BoundExpression): boolean {
 }
 
 /**
- * Returns the EXISTS or NOT EXISTS that a condition consists of, or undefined for any other
- * condition.
+ * Returns the EXISTS or NOT EXISTS test if a condition consists of nothing else. Returns undefined
+ * for any other condition.
  */
 export function existenceIn(condition: BoundExpression): Existence | undefined {
   const isNegated = condition.kind === "not";
@@ -214,7 +215,7 @@ function innerColumns(conditions: readonly BoundExpression[]): readonly BoundCol
 }
 
 /**
- * Adapts a condition to its place above the join: replaces outer references and renames inner
+ * Adapts a condition to its place above a join: replaces outer references and renames inner
  * columns.
  */
 function moved(

@@ -2,9 +2,9 @@
  * Plans how a table is read: by looking up one row by its key, by looking up a list of keys, or by
  * a scan that skips rows that the conditions exclude.
  *
- * The filter above a scan tests all conditions, so bounds and lists of keys may be too wide, but
- * never too narrow. The exception is the lookup of a single row: conditions that follow from its
- * key are not tested again.
+ * The filter above a scan tests all conditions, so bounds and lists of keys may admit too many
+ * rows, but never too few. The exception is the lookup of a single row: conditions that follow
+ * from its key are not tested again.
  */
 import { DELETED_COLUMN_ID } from "../../storage/mod.ts";
 import type { BoundRelation } from "../bind/bound.ts";
@@ -31,7 +31,7 @@ export function planTable(
     return planLookup(relation, { conditions, lookup }, state);
   }
   const columns = stillRead(relation.columns, state);
-  // Counting rows opens the files of a table, so it is done only if keys are listed.
+  // Counting rows opens the files of a table, so rows are counted only if the filter lists keys.
   const isWanted =
     sought !== undefined && !withTombstones && areListed(keyCountOf(sought), relation.rowCount());
   const mayUseIndexes = !isWanted && !withTombstones && relation.past === undefined;

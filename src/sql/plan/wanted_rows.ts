@@ -29,15 +29,18 @@ const READERS_MAX = 16;
 type EntryRelation = Extract<BoundRelation, { kind: "cte" }>;
 
 /**
- * A reference to a WITH query, and the conditions that every row read through it must satisfy in
- * the end.
+ * A reference to a WITH query, and the conditions that every row must satisfy in the end if it is
+ * read through this reference.
  */
 interface Reader {
   readonly relation: EntryRelation;
   readonly conditions: readonly BoundExpression[];
 }
 
-/** Restricts each WITH query to the needed rows if a single block holds all references to it. */
+/**
+ * Restricts each WITH query to the rows that are needed, if a single block contains all references
+ * to the query.
+ */
 export function withWantedRows(select: BoundSelect): BoundSelect {
   if (select.from?.kind !== "join" || !readsWhole(select.from)) return select;
   const readers = new Map<BoundCte, Reader[]>();
@@ -50,7 +53,10 @@ export function withWantedRows(select: BoundSelect): BoundSelect {
   return wanted.size === 0 ? select : { ...select, from: withEntries(select.from, wanted) };
 }
 
-/** Whether FROM contains all readers of an entry that has several readers, but not too many. */
+/**
+ * Whether FROM contains all references to some WITH query that has several references, but not too
+ * many.
+ */
 function readsWhole(from: BoundFrom, counts = new Map<BoundCte, number>()): boolean {
   if (from.kind === "join") return readsWhole(from.left, counts) || readsWhole(from.right, counts);
   if (from.relation.kind !== "cte") return false;
@@ -81,8 +87,8 @@ function addReaders(
     addReaders(right, all, into);
     return;
   }
-  // Rows without a partner may be needed, so conditions above the join do not restrict the other
-  // side.
+  // Rows without a partner may be needed, so conditions above an outer join do not restrict the
+  // side that may lack a partner.
   addReaders(left, join === "full" ? [] : conditions, into);
   addReaders(right, join === "left" ? on : [], into);
 }
@@ -106,8 +112,8 @@ function wantedOf(cte: BoundCte, readers: readonly Reader[]): BoundCte | undefin
 }
 
 /**
- * Returns those conditions on a reader that cannot fail, with the reader's columns replaced by the
- * given columns.
+ * Returns the conditions on a reference that cannot fail, with the columns of the reference
+ * replaced by the given columns.
  */
 function conditionsOf(
   { conditions, relation }: Reader,

@@ -53,7 +53,7 @@ export interface SqlRequest {
    * body.
    */
   readonly idempotency?: { readonly key: string; readonly digest: string } | undefined;
-  /** The id of the open transaction that the statements run in. */
+  /** The id of the open transaction in which the statements run. */
   readonly transaction?: string | undefined;
   /**
    * Receives a long response while it is being produced. Without a reader, the response is returned
@@ -62,24 +62,24 @@ export interface SqlRequest {
   readonly reader?: AnswerReader | undefined;
   /** The server's address as the caller sees it, for SUBSCRIBE TO. */
   readonly server?: ServerAddress | undefined;
-  /** Where the request comes from, for the audit log. */
+  /** The client address and the id of the request, for the audit log. */
   readonly origin?: { readonly address: string; readonly requestId: string } | undefined;
 }
 
-/** The body of a COPY request. */
+/** The data that a COPY request transfers. */
 export interface CopyTransfer {
-  /** The data for COPY FROM, which reads them once. No other statement reads them. */
+  /** The data of the request. COPY FROM reads them once, and no other statement reads them. */
   readonly body: CopyBody;
 }
 
-/** The body of a request, as a series of pieces. */
+/** The body of a request, as a stream of bytes. */
 export interface CopyBody {
   /**
-   * Returns the next bytes, or undefined at the end. Rejects if the client disconnects before the
-   * end.
+   * Returns the next bytes of the body, or undefined at the end. Rejects if the client disconnects
+   * before the end.
    */
   next(): Promise<Uint8Array | undefined>;
-  /** Stops reading before the end. Further calls do nothing. */
+  /** Stops reading the body before its end. Further calls have no effect. */
   cancel(): void;
 }
 
@@ -108,27 +108,28 @@ export interface StatementResult {
   readonly message?: string;
   readonly asUser: string;
   readonly lastSeq?: number | null;
-  /** The text or binary data written by COPY TO, in consecutive pieces. */
+  /** The text or binary data that COPY TO returns, in consecutive chunks. */
   readonly copied?: readonly Uint8Array<ArrayBuffer>[];
   /** Messages about effects of the statement that its author may not have intended. */
   readonly notices?: readonly string[];
 }
 
 export interface SqlResponse {
-  /** The entries of the completed statements, in order. */
+  /** The results of the completed statements, in order. */
   readonly results: readonly StatementResult[];
   /** The error at which the request stopped. Its `statementIndex` is set. */
   readonly error?: DatabaseError;
   /**
-   * The rest of a response that does not fit in memory; present only for a request with a reader.
+   * The rest of a response that does not fit in memory; present only for a request with an
+   * `AnswerReader`.
    */
   readonly stream?: AnswerStream;
   /**
    * The number of statements that return rows; present if the request was refused because its
-   * format allows only one result with rows.
+   * response format allows only one result with rows.
    */
   readonly rowResultCount?: number;
-  /** The format of the rows of a COPY TO. */
+  /** The format of the data that COPY TO returns. */
   readonly copyFormat?: CopyFormat | undefined;
   /** Set if this is the stored response to an earlier request with the same idempotency key. */
   readonly isReplayed?: true;
@@ -136,7 +137,7 @@ export interface SqlResponse {
 
 /** A part of a streamed response body. */
 export type AnswerPart =
-  /** More rows of the current entry. The first such part begins the entry. */
+  /** More rows of the current entry of `results`. The first such part begins the entry. */
   | {
       readonly kind: "rows";
       readonly schema: readonly SchemaField[];
@@ -153,16 +154,22 @@ export type AnswerPart =
       readonly text: Uint8Array<ArrayBuffer>;
       readonly rowCount: number;
     }
-  /** Either the end of the current entry, without its rows, or an entire entry. */
+  /** Either the end of the current entry of `results`, without its rows, or an entire entry. */
   | { readonly kind: "entry"; readonly result: StatementResult }
-  /** The last part. If it contains an error, the current entry has no separate end. */
+  /**
+   * The last part of a streamed response. If it contains an error, the current entry of `results`
+   * ends without a part of its own.
+   */
   | { readonly kind: "end"; readonly error: DatabaseError | undefined };
 
-/** The rest of a response. A caller that does not read it to its end must cancel it. */
+/** The rest of a response. A caller that does not read the stream to its end must cancel it. */
 export interface AnswerStream {
-  /** Returns the next part. The last part is "end". Rejects only for unexpected failures. */
+  /**
+   * Returns the next part of the response. The last part has the kind "end". Rejects only for
+   * unexpected failures.
+   */
   next(): Promise<AnswerPart>;
-  /** Ends the statements like KILL QUERY. */
+  /** Stops the running statements, as KILL QUERY does. */
   cancel(): void;
 }
 
@@ -175,8 +182,8 @@ export interface TransactionRequest {
   readonly namespace?: string | undefined;
   readonly isReadOnly: boolean;
   /**
-   * How long the transaction may stay open; if absent, or longer than that,
-   * `limits.transaction_timeout_secs` applies.
+   * How long the transaction may stay open. `limits.transaction_timeout_secs` applies if this
+   * value is absent or larger.
    */
   readonly timeoutMs?: number | undefined;
 }
@@ -185,13 +192,16 @@ export interface TransactionRequest {
 export interface TransactionInfo {
   readonly id: string;
   readonly state: "open" | "failed" | "committed" | "rolled back" | "unknown";
-  /** If the transaction is open: when it will be rolled back, in Unix milliseconds. */
+  /** The time at which an open transaction will be rolled back, in Unix milliseconds. */
   readonly expiresAtMs?: number;
-  /** If the transaction is open: how long it may be without a request before it is rolled back. */
+  /**
+   * The longest time for which an open transaction may be without a request before it is rolled
+   * back.
+   */
   readonly idleMs?: number;
-  /** If the transaction was committed: its last `_seq`; null if it changed no rows. */
+  /** The last `_seq` of a committed transaction; null if it changed no rows. */
   readonly lastSeq?: number | null;
-  /** If the transaction has ended: the reason, worded to complete "it was …" in a message. */
+  /** The reason why the transaction has ended, worded to complete "it was …" in a message. */
   readonly why?: string;
 }
 
@@ -213,14 +223,14 @@ export interface SqlEngine {
    */
   transaction(principal: Principal, id: string): TransactionInfo;
   /**
-   * Ends a transaction. Ending it again in the same way succeeds, too.
+   * Ends a transaction. Ending it again in the same way also succeeds.
    *
    * @throws {DatabaseError} TRANSACTION_NOT_FOUND, TRANSACTION_FAILED, SERIALIZATION_FAILURE …
    */
   endTransaction(principal: Principal, end: TransactionEnd): Promise<TransactionInfo>;
   /**
    * Runs a request. Expected failures are not thrown, but returned in `error`. If nothing has to
-   * be awaited, as in a read by key, the response is returned directly rather than as a promise.
+   * be awaited, as in a lookup by key, the response is returned directly rather than as a promise.
    */
   execute(principal: Principal, request: SqlRequest): SqlResponse | Promise<SqlResponse>;
   /**
@@ -229,8 +239,8 @@ export interface SqlEngine {
    */
   planLive(principal: Principal, request: LiveRequest): LivePlan;
   /**
-   * Plans a live query of any form. The query is followed row by row if its rows are rows of a
-   * single table, and as a whole otherwise.
+   * Plans a live query of any form. A query whose rows are rows of a single table is followed row
+   * by row, and any other query as a whole.
    *
    * @throws {DatabaseError} INVALID_SQL, UNSUPPORTED_FEATURE, TABLE_NOT_FOUND, PERMISSION_DENIED …
    */
@@ -276,13 +286,13 @@ export interface NamedColumn {
 }
 
 /**
- * An equality condition. The live layer uses it to find the queries that a changed row concerns,
- * without evaluating their filters.
+ * An equality condition in the filter of a live query. The live layer uses it to find the queries
+ * that a changed row concerns, without evaluating their filters.
  */
 export interface LiveEquality {
   readonly columnId: number;
   readonly value: string | number;
-  /** The other conjuncts of the filter; undefined if the filter has no others. */
+  /** The conjuncts of the filter other than the equality; undefined if there are none. */
   readonly rest: CompiledExpression | undefined;
 }
 
@@ -300,16 +310,16 @@ export interface SearchRange {
   readonly upTo: Seq;
   /** The maximum number of rows to return. */
   readonly rowsMax: number;
-  /** Whether only the seqs of the rows are needed. */
+  /** Whether the search should return only the seqs of the rows. */
   readonly isOfSeqs: boolean;
 }
 
 /**
- * Finds the rows that a live query's filter keeps, in another thread and in ascending order of
- * seq.
+ * Finds the rows that satisfy a live query's filter. The search runs in another thread and returns
+ * the rows in ascending order of seq.
  */
 export interface RowSearch {
-  /** Whether even the shortest search runs in the other thread; used only by tests. */
+  /** Whether even the shortest search runs in another thread; true only in tests. */
   readonly takesAll: boolean;
   /**
    * Begins a search.
@@ -326,7 +336,7 @@ export interface RowSearch {
 /** The rows that a running search has found so far. */
 export interface FoundRows {
   /**
-   * Returns the next rows, with the columns of the plan or with `_seq` alone.
+   * Returns the next rows of the search, with the columns of the plan or with `_seq` alone.
    *
    * @returns undefined at the end; "refused" if the event loop has to read the rows after all.
    * @throws {DatabaseError} if the filter fails on a row
@@ -350,20 +360,22 @@ export interface LivePlan {
   readonly owner: number;
   readonly schemaVersion: number;
   /**
-   * The ids of the columns that filter and projections read. Batches have the columns in this
-   * order.
+   * The ids of the columns that the filter and the projections read. Batches have their columns in
+   * this order.
    */
   readonly columnIds: readonly number[];
-  /** The condition that rows have to satisfy; if undefined, all rows are kept. */
+  /** The condition that rows have to satisfy. If it is undefined, all rows are kept. */
   readonly filter: CompiledExpression | undefined;
   /** An expression for each field. The fields include the primary key and `_seq`. */
   readonly projections: readonly CompiledExpression[];
   /**
    * Limits how many rows the filter and projections evaluate at a time; undefined if no row can
-   * take long.
+   * take long to evaluate.
    */
   readonly pace: LivePace | undefined;
-  /** Searches in another thread; absent if there are no other threads. */
+  /**
+   * Searches for rows of the live query in another thread; absent if there are no other threads.
+   */
   readonly search?: RowSearch | undefined;
   readonly fields: readonly SchemaField[];
   /** The SQL type of each field, for the conversion to wire cells. */
@@ -374,7 +386,10 @@ export interface LivePlan {
   readonly seqFieldIndex: number;
   /** Plans with the same fingerprint, owner and table produce the same messages. */
   readonly fingerprint: string;
-  /** A conjunct `column = constant` of the filter. A row with any other value cannot match. */
+  /**
+   * A conjunct `column = constant` of the filter. A row with a different value in this column
+   * cannot match.
+   */
   readonly equality: LiveEquality | undefined;
   /**
    * Returns whether a deletion means that the row has expired, given the seq of the deleted
@@ -394,18 +409,18 @@ export interface LivePlan {
   /** The columns named in the query, each with the position of its first mention. */
   readonly namedColumns: readonly NamedColumn[];
   /**
-   * Whether the subscriber may read the rows. This is checked again when definitions change. If
-   * the answer is no, the subscription ends.
+   * Returns whether the subscriber may read the rows. This is checked again when definitions
+   * change. If the result is false, the subscription ends.
    */
   mayRead(): boolean;
 }
 
-/** How a query is followed: row by row, or as a whole. */
+/** The plan of a followed query: row by row, or as a whole. */
 export type FollowedPlan =
   | { readonly way: "rows"; readonly plan: LivePlan }
   | { readonly way: "result"; readonly plan: ResultPlan };
 
-/** A table read by a followed result, and the owner whose rows it reads. */
+/** A table that a followed query reads, and the owner whose rows the query reads. */
 export interface ResultTable {
   readonly tableId: number;
   readonly owner: number;
@@ -426,74 +441,77 @@ export interface ResultSort {
 /** The rows of a query at one seq, in the order of the query. */
 export interface ResultRows {
   readonly seq: Seq;
-  /** The seq of the last commit up to `seq` that changed a table of the query. */
+  /** The seq of the last commit that changed a table of the query, at or before `seq`. */
   readonly changedSeq: Seq;
   /** Cells in the order of the fields. Integers beyond 2^53 are bigint. */
   readonly rows: readonly (readonly WireCell[])[];
   /**
    * The time until which the rows stay the same if there is no commit, in Unix milliseconds.
-   * Undefined if the query does not read the time.
+   * Undefined if the query does not read the current time.
    */
   readonly untilMs: number | undefined;
 }
 
 /** A running evaluation of a live query. */
 export interface ResultEvaluation {
-  /** The rows of the evaluation. The promise rejects with a DatabaseError. */
+  /** Resolves to the rows of the evaluation. The promise rejects with a DatabaseError. */
   readonly result: Promise<ResultRows>;
   cancel(): void;
 }
 
-/** The rows that a result loses and gains. A changed row is in both lists. */
+/** The rows that the result of a live query loses and gains. A changed row is in both lists. */
 export interface ResultChanges {
   readonly removed: readonly (readonly WireCell[])[];
   readonly added: readonly (readonly WireCell[])[];
 }
 
-/** The tuples that a step changes, for all partitions, and values computed from them. */
+/**
+ * The join tuples that one step of a live query changes, for all partitions, and the values
+ * computed from them.
+ */
 export interface StepTuples {
   readonly tuples: readonly Row[];
-  /** The values of compiled expressions, as one row for each tuple. */
+  /** The values of compiled expressions, with one row of values for each tuple. */
   readonly computed: Map<object, readonly Row[] | "failed">;
 }
 
 /** Combinations of rows that changes add to a query's joins or remove from them. */
 export interface JoinChanges {
   readonly tuples: readonly Row[];
-  /** For each tuple, 1 if it is added, or -1 if it is removed. */
+  /** The weight of each tuple: 1 if the tuple is added, or -1 if it is removed. */
   readonly weights: readonly number[];
-  /** The tuples of all partitions. Values are computed from them once for all partitions. */
+  /** The tuples of all partitions. Expressions on them are evaluated once for all partitions. */
   readonly step?: StepTuples;
   /** The index of each tuple in `step`. */
   readonly places?: readonly number[];
-  /** The seq of the state before the changes. */
+  /** The seq of the state of the query before the changes. */
   readonly after: Seq;
-  /** The seq of the state after the changes. */
+  /** The seq of the state of the query after the changes. */
   readonly upTo: Seq;
 }
 
 /**
- * Changes by partition; undefined for a partition in which evaluating the query again takes less
- * time than following its changes.
+ * The changes to a query's joins, keyed by partition. The value is undefined for a partition in
+ * which evaluating the query again takes less time than following its changes.
  */
 export type PartitionedChanges = ReadonlyMap<string, JoinChanges | undefined>;
 
-/** A step of a live query from its state at one seq to its state at a later one. */
+/** One step of a live query, from its state at one seq to its state at a later seq. */
 export interface ChangeRange {
   readonly after: Seq;
-  /** The end of the step, at most the visible seq. */
+  /** The seq at which the step ends, at most the visible seq. */
   readonly upTo: Seq;
-  /** Whether a partition has followers. */
+  /** Returns whether any result follows a partition. */
   readonly isWanted: (partition: string) => boolean;
 }
 
 /** An in-memory index on a table, which several queries share. */
 export interface IndexInMemory {
-  /** The approximate memory of an index, in bytes. */
+  /** The approximate memory of the index, in bytes. */
   readonly bytes: number;
   /**
-   * Keeps the rows as of earlier seqs until the returned function is called, so that a step that
-   * reads them may pause.
+   * Keeps the rows as they were at earlier seqs until the returned function is called, so that a
+   * step that reads these rows may pause.
    */
   hold(): () => void;
 }
@@ -503,8 +521,9 @@ export interface Commits {
   /** The last seq of each commit, in ascending order. */
   readonly seqs: readonly Seq[];
   /**
-   * Whether any of them changed a table that only conditions read, such as a table of memberships
-   * in a policy. Rows may then appear although none of their table rows are newer.
+   * Whether any of these commits changed a table that only conditions read, such as a table of
+   * memberships in a policy. Rows may then appear in the result although none of the table rows
+   * behind them are newer.
    */
   readonly changeConditions: boolean;
 }
@@ -514,8 +533,8 @@ export interface JoinChangeSource {
   /** The in-memory indexes that the live query uses. */
   readonly kept: readonly IndexInMemory[];
   /**
-   * Computes the changes by partition, in short steps. Returns undefined if they cannot be
-   * followed, or if evaluating the queries again would be faster.
+   * Computes the changes to a query's joins, keyed by partition, in short steps. Returns undefined
+   * if the changes cannot be followed, or if evaluating the queries again would be faster.
    */
   between(range: ChangeRange): Generator<undefined, PartitionedChanges | undefined>;
   /**
@@ -537,7 +556,7 @@ export interface ResultMaintainer {
   /**
    * Builds the in-memory indexes that do not exist yet.
    *
-   * @param admits Whether an index may take the given number of bytes.
+   * @param admits Returns whether an index may take the given number of bytes.
    * @returns false if an index may not take the memory that it needs.
    */
   prepare(admits: (index: IndexInMemory, bytes: number) => boolean): Promise<boolean>;
@@ -546,11 +565,11 @@ export interface ResultMaintainer {
   /** Applies changes to the result. Returns undefined if the result has to be evaluated again. */
   apply(changes: JoinChanges): ResultChanges | undefined;
   /**
-   * Computes in steps what the next `apply` of the same changes needs; undefined if `apply` alone
-   * takes little time.
+   * Performs in steps the computations that the next `apply` of the same changes needs. Returns
+   * undefined if `apply` alone takes little time.
    */
   computeAhead(changes: JoinChanges): Generator<undefined, void> | undefined;
-  /** The approximate memory, in bytes, of the state kept beyond the rows. */
+  /** The approximate memory of the maintenance state, in bytes, in addition to the result rows. */
   readonly bytes: number;
 }
 
@@ -574,14 +593,17 @@ export interface ResultPlan {
   readonly readsClock: boolean;
   /** The fields of a result row. Their names are unique. */
   readonly fields: readonly SchemaField[];
-  /** The fields that identify a row; undefined if only all of its values together do. */
+  /**
+   * The indexes of the fields that identify a row; undefined if only all of its values together
+   * identify it.
+   */
   readonly keyFields: readonly number[] | undefined;
   /**
-   * The meaning of the seq after the field values of each row; undefined if the rows have none.
-   * It is always the seq of the newest table row from which the result row was made. "last change"
-   * means that it is also the seq of the row's last change. "newest part" means that the row may
-   * change without a newer seq, because a table row is removed. In both cases, the seq may be too
-   * old for a row that a policy begins to permit, or that enters a window.
+   * The meaning of the seq that follows the field values of each row; undefined if the rows have
+   * no seq. It is always the seq of the newest table row from which the result row was made. "last
+   * change" means that it is also the seq of the row's last change. "newest part" means that the
+   * row may change without a newer seq, because a table row is removed. In both cases, the seq may
+   * be too old for a row that a policy begins to permit, or that enters a window.
    */
   readonly rowSeq: "last change" | "newest part" | undefined;
   readonly sort: readonly ResultSort[];
@@ -597,27 +619,27 @@ export interface ResultPlan {
   /** The seq of the newest change to a view, if the query reads any view; 0 otherwise. */
   readonly viewsChangedSeq: number;
   /**
-   * The owners of those views in the query that read their tables with the owner's rights rather
-   * than the caller's.
+   * The owners of the views in the query that read their tables with the rights of the view's
+   * owner rather than those of the caller.
    */
   readonly viewOwners: readonly string[];
   /**
    * Returns a function that tells whether a row left the result between two seqs because a table
-   * row expired; undefined if no row expired.
+   * row expired. Returns undefined if no row expired.
    */
   expiredBetween(after: Seq, upTo: Seq): ((row: WireRow) => boolean) | undefined;
   /**
    * Evaluates the query at the newest visible seq, or at the earlier seq `at`. In the latter case,
-   * all tables are read as they were after the last commit up to that seq. No right to read
-   * history is required, because the reader was able to see these rows at that time. The result
+   * all tables are read as they were after the last commit up to `at`. No right to read history is
+   * required, because the subscriber was able to see these rows at that time. The evaluation
    * rejects with HISTORY_TOO_OLD if some of these rows have been discarded.
    *
    * @param at At most the visible seq.
    */
   evaluate(at?: Seq): ResultEvaluation;
   /**
-   * Returns an object that keeps the result up to date; undefined if the query has to be evaluated
-   * again after each change.
+   * Returns an object that keeps the result up to date. Returns undefined if the query has to be
+   * evaluated again after each change.
    */
   maintainer(): ResultMaintainer | undefined;
 }
