@@ -1,6 +1,6 @@
 /**
- * The dependencies that the SQL layer receives at startup: the layers below, the ports to the
- * layers above, and its limits.
+ * The dependencies that the SQL layer receives at startup: the layers below, the interfaces to the
+ * layers above, and the limits of the SQL layer.
  */
 import type { Auth } from "../../auth/mod.ts";
 import type { Bugs } from "../../base/bugs.ts";
@@ -35,12 +35,12 @@ import type {
   WebhookAccess,
 } from "./ports.ts";
 
-/** The limits for requests and statements. 0 means no limit where documented. */
+/** The limits for requests and statements. Where documented, 0 means no limit. */
 export interface SqlLimits {
   readonly sqlBytesMax: number;
   readonly parametersMax: number;
   readonly parameterBytesMax: number;
-  /** The maximum number of rows in a result; 0 means no limit. */
+  /** The maximum number of rows in the result of a statement; 0 means no limit. */
   readonly resultRowsMax: number;
   /** The default timeout of a request; 0 means no timeout. */
   readonly timeoutMs: number;
@@ -60,7 +60,10 @@ export interface SqlLimits {
   /** The maximum total size in bytes of a user's rows and files; 0 means no limit. */
   readonly storageBytesMax: number;
   readonly queryMemoryBytes: number;
-  /** The memory limit for all statements together. While it is exceeded, long queries wait. */
+  /**
+   * The memory limit for all statements together. While their memory exceeds it, long queries
+   * wait.
+   */
   readonly totalQueryMemoryBytes: number;
   /** The limit for the estimated memory of all cached plans, in bytes. */
   readonly planBytes: number;
@@ -73,7 +76,7 @@ export interface SqlLimits {
 export interface SqlEnvironment {
   readonly catalog: Catalog;
   readonly store: Store;
-  /** Reads row versions by their seqs. */
+  /** Provides row versions by their seqs. */
   readonly history: Pick<HistoryStore, "versions">;
   readonly blobs: BlobStore;
   readonly jobs: JobList;
@@ -90,7 +93,7 @@ export interface SqlEnvironment {
   /** The newest lines of the server log, oldest first. */
   readonly logLines: () => readonly LogLine[];
   readonly limits: SqlLimits;
-  /** Temporary disk space for rows that do not fit in their statement's memory. */
+  /** Temporary disk space for rows that do not fit in the memory of their statement. */
   readonly spillSpace: SpillSpace;
   readonly settings: () => readonly SettingRow[];
   readonly version: string;
@@ -100,29 +103,38 @@ export interface SqlEnvironment {
   readonly activity: Activity;
   /** The write gates of the tables. Each engine has one such object. */
   readonly writeGates: WriteGates;
-  /** The gate that is closed while memory is scarce. */
+  /** The gate at which requests wait while memory is scarce. */
   readonly memoryGate: MemoryGate;
-  /** The quota of users; undefined unless `limits.storage_bytes_per_user` is set. */
+  /**
+   * Enforces the storage quota of users; undefined unless `limits.storage_bytes_per_user` is set.
+   */
   readonly storageQuota: StorageQuota | undefined;
   /**
-   * Returns the live engine. It is a function because the live engine is created after this layer.
+   * Returns the live engine. This is a function because the live engine is created after the SQL
+   * layer.
    */
   readonly live: () => LiveAccess;
-  /** Returns the topics layer. It is a function because that layer is created after this one. */
+  /**
+   * Returns the topics layer. This is a function because the topics layer is created after the SQL
+   * layer.
+   */
   readonly topics: () => TopicAccess;
-  /** Returns the webhooks. It is a function because they are created after this layer. */
+  /**
+   * Returns the webhooks. This is a function because the webhooks are created after the SQL layer.
+   */
   readonly webhooks: () => WebhookAccess;
   /**
-   * Returns the connections. It is a function because the server is created last, and most tests
-   * have none.
+   * Returns the connections. This is a function because the server is created last, and most tests
+   * have no server.
    */
   readonly connections: () => ConnectionAccess;
-  /** Returns the samples of all metrics. It is a function because the server is created last. */
+  /** Returns the samples of all metrics. This is a function because the server is created last. */
   readonly metrics: () => readonly MetricSample[];
   /** Returns the parts of the process that use memory, each with its current size. */
   readonly memory: () => readonly MemoryPart[];
   /**
-   * Returns the storage's definition of a table, with the defaults for flush and history applied.
+   * Returns the definition of a table for the storage layer, with defaults for flush and history
+   * applied.
    */
   readonly definitionOf: (table: TableEntry) => TableDefinition;
 }

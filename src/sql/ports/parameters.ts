@@ -1,4 +1,4 @@
-/** Validates the parameters of a request, and separates values and types. */
+/** Validates the parameters of a request, and separates their values from their types. */
 import { DatabaseError } from "../../base/errors.ts";
 import { NESTING_MAX } from "../../base/limits.ts";
 import { BIGINT, type DataType, type Value, valueFromParameter } from "../../types/mod.ts";
@@ -53,7 +53,7 @@ export function typedParameters(
 
 /**
  * Returns the parameters with every safe integer as a number, even if it was sent as a string of
- * digits. Equal parameters then have the same form and take little memory.
+ * digits. Equal parameters then have the same representation and take little memory.
  */
 export function shortParameters(params: readonly SqlParameter[]): readonly SqlParameter[] {
   return params.map((given) => {

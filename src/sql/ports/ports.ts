@@ -1,6 +1,6 @@
 /**
- * Declares the interfaces through which SQL lists or stops objects that higher layers own:
- * subscriptions, connections, backups, metrics and settings. `database.ts` injects the
+ * Declares the interfaces through which the SQL layer lists or stops objects that higher layers
+ * own: subscriptions, connections, backups, metrics and settings. `database.ts` injects the
  * implementations.
  */
 import type { Principal } from "../../auth/mod.ts";
@@ -31,16 +31,16 @@ export interface LiveRow {
   readonly userId: string;
   readonly query: string;
   /**
-   * The options as sent by the client: undefined if there were none, null to receive only new
-   * changes.
+   * The subscription options as sent by the client. undefined means that the client sent none, and
+   * null that it receives only new changes.
    */
   readonly options: object | null | undefined;
   readonly status: string;
   readonly changes: number;
   readonly lastSeq: number | undefined;
-  /** The seq up to which the subscription has sent everything. */
+  /** The seq up to which all changes have been sent to the subscription. */
   readonly position: number | undefined;
-  /** How far the subscription's position is behind the newest visible commit. */
+  /** The time by which the subscription's position is behind the newest visible commit. */
   readonly lagMs: number | undefined;
   /** The number of bytes in the connection's queue that are waiting for the network. */
   readonly queuedBytes: number;
@@ -56,14 +56,14 @@ export interface LiveRow {
 export interface LiveMatch {
   /** The number of open subscriptions that would share the evaluation of the query. */
   readonly subscriptions: number;
-  /**
-   * The number of groups that follow the query's partition, including the group of the query
-   * itself.
-   */
+  /** The number of groups that follow the query's partition, including the query's own group. */
   readonly groups: number;
   /** The number of groups that have to be tested against every change. */
   readonly unindexedGroups: number;
-  /** The number of groups that have to be tested against a change that has the query's value. */
+  /**
+   * The number of groups that have to be tested against a change whose indexed column has the same
+   * value as in the query.
+   */
   readonly testedGroups: number;
 }
 
@@ -72,14 +72,18 @@ export interface ResultMatch {
   readonly subscriptions: number;
   /** The size in bytes of the rows stored for the query. */
   readonly stateBytes: number;
-  /** The duration of the last evaluation in milliseconds; undefined before the first one. */
+  /**
+   * The duration of the last evaluation in milliseconds; undefined before the first evaluation.
+   */
   readonly costMs: number | undefined;
   readonly evaluations: number;
-  /** How many times the result has been updated from changes, without an evaluation. */
+  /**
+   * The number of times that the result has been updated from changes instead of being evaluated.
+   */
   readonly followed: number;
 }
 
-/** The operations of the live layer that SQL uses. */
+/** The operations of the live layer that the SQL layer uses. */
 export interface LiveAccess {
   rows(): readonly LiveRow[];
   match(plan: LivePlan): LiveMatch;
@@ -89,9 +93,9 @@ export interface LiveAccess {
   matchResult(fingerprint: string): ResultMatch | undefined;
   /** Ends a subscription. Returns false if there is no subscription with this id. */
   kill(liveId: string): boolean;
-  /** To be called after a table definition has changed or been dropped. */
+  /** Must be called after a table has been dropped or its definition has changed. */
   tableChanged(tableId: number): void;
-  /** To be called after a view has been replaced or dropped. */
+  /** Must be called after a view has been replaced or dropped. */
   viewChanged(): void;
 }
 
@@ -105,7 +109,8 @@ export interface BackupAccess {
   /**
    * Starts a restore.
    *
-   * @param options.to The target time; if absent, the time of the backup.
+   * @param options.to The target time; if absent, the database is restored to the time of the
+   *   backup.
    * @throws {DatabaseError} INVALID_OPTION
    */
   restore(source: string, options: { createdBy: string; to: RestoreStatement["to"] }): BegunJob;
@@ -122,19 +127,22 @@ export interface ExportState {
   readonly status: JobStatus;
   readonly createdAtMs: number;
   readonly message: string | undefined;
-  /** Whether the archive of an export can be downloaded. */
+  /** Whether the archive of the export can be downloaded. */
   readonly hasArchive: boolean;
 }
 
 /** Runs exports, with which users download their own data. */
 export interface ExportAccess {
-  /** Starts an export of the caller's data, or returns the one already in progress. */
+  /**
+   * Starts an export of the caller's data, or returns the caller's export that is already in
+   * progress.
+   */
   begin(principal: Principal): BegunJob;
   /** Returns the exports of the caller, newest first. */
   list(principal: Principal): readonly ExportState[];
   /** Removes the archives of a deleted user. @throws {DiskError} */
   removeOwner(owner: number): Promise<void>;
-  /** Removes expired archives, and returns their number. @throws {DiskError} */
+  /** Removes expired archives, and returns the number of removed archives. @throws {DiskError} */
   removeExpired(): Promise<number>;
 }
 
@@ -155,20 +163,23 @@ export interface ConnectionRow {
   readonly lastSeenAtMs: number;
 }
 
-/** The operations of the server that SQL uses. */
+/** The operations on connections that the SQL layer uses. */
 export interface ConnectionAccess {
   rows(): readonly ConnectionRow[];
   /** Closes a connection. Returns false if there is no connection with this id. */
   kill(connectionId: string): boolean;
 }
 
-/** The place where a consumer without a stored position begins to read a partition. */
+/** The point at which a consumer without a stored position begins to read a partition. */
 export type TopicStart =
   /** The offset of the oldest message that is still stored. */
   | { readonly kind: "earliest" }
   /** The offset of the next message that will be published. */
   | { readonly kind: "latest" }
-  /** The message with this offset or, if it no longer exists, the oldest message still stored. */
+  /**
+   * The message with this offset or, if that message no longer exists, the oldest message that is
+   * still stored.
+   */
   | { readonly kind: "offset"; readonly offset: number }
   /** The first message committed at or after this time. */
   | { readonly kind: "time"; readonly unixMs: number };
@@ -176,14 +187,14 @@ export type TopicStart =
 /** A change to a source table, as consumers of a topic receive it. */
 export interface TopicMessage {
   readonly partition: number;
-  /** The number of messages before this one in the partition. */
+  /** The number of messages that precede this message in its partition. */
   readonly offset: number;
   /**
-   * The primary key as text, or as a JSON object if it has several columns; null if there is no
-   * primary key.
+   * The primary key of the row as text, or as a JSON object if it has several columns; null if the
+   * table has no primary key.
    */
   readonly key: string | null;
-  /** The payload: a JSON object as text. */
+  /** The payload of the message: a JSON object as text. */
   readonly payload: string;
   readonly timestampMs: number;
   /** The user who owns the row; absent for a row of a SHARED table. */
@@ -192,15 +203,15 @@ export interface TopicMessage {
   readonly owner: number;
   readonly op: "Insert" | "Update" | "Delete";
   /**
-   * How many times the message has been delivered to its group, including this delivery; 1 for a
-   * consumer without a group.
+   * The number of times that the message has been delivered to its group, including this delivery;
+   * 1 for a consumer without a group.
    */
   readonly deliveries: number;
 }
 
 export interface TopicMessages {
   /**
-   * Messages in ascending order of offset, leaving out those that are acknowledged, claimed or
+   * The messages in ascending order of offset, without messages that are acknowledged, claimed or
    * unreadable.
    */
   readonly messages: readonly TopicMessage[];
@@ -208,7 +219,7 @@ export interface TopicMessages {
    * The offset after the last message or, if there are no messages, the consumer's current offset.
    */
   readonly nextOffset: number;
-  /** Whether further messages are available now. */
+  /** Whether further messages can be consumed now. */
   readonly hasMore: boolean;
 }
 
@@ -221,17 +232,17 @@ export interface TopicConsumeRequest {
    * are claimed.
    */
   readonly group?: string | undefined;
-  /** The place to begin if the group has no position. */
+  /** The point at which to begin if the group has no stored position. */
   readonly start: TopicStart;
-  /** The maximum number of messages; at least 1. */
+  /** The maximum number of messages to return; at least 1. */
   readonly limit: number;
   /**
    * Whether to hold back a message until all earlier messages with the same key are acknowledged.
    */
   readonly isOrdered?: boolean | undefined;
-  /** How long to wait if no message is available; 0 if absent. */
+  /** The time in milliseconds to wait if no message is available; 0 if absent. */
   readonly waitMs?: number | undefined;
-  /** Aborts the wait. The response then contains no messages. */
+  /** Aborts the wait for messages. The response then contains no messages. */
   readonly signal?: AbortSignal | undefined;
   /** The caller's user id, for `system.topic_consumers`. */
   readonly userId: string;
@@ -252,15 +263,15 @@ export interface TopicAckRequest {
  * writes.
  */
 export interface PreparedTopicAck {
-  /** The writes to apply, alone or together with others. */
+  /** The writes that carry out the acknowledgement. They may be committed together with others. */
   readonly writes: readonly TableWrite[];
-  /** Once the writes are committed, all messages below this offset are acknowledged. */
+  /** The offset below which all messages are acknowledged once the writes are committed. */
   readonly committedOffset: number;
-  /** The number of messages that this acknowledges for the first time. */
+  /** The number of messages that are acknowledged for the first time. */
   readonly acknowledgedCount: number;
-  /** To be called in the tick in which the writes were applied. */
+  /** Must be called in the tick in which the writes were applied. */
   done(): void;
-  /** To be called instead of `done` if the writes will not be applied. */
+  /** Must be called instead of `done` if the writes will not be applied. */
   abandoned(): void;
 }
 
@@ -269,17 +280,17 @@ export interface TopicState {
   readonly topicId: number;
   /** The number of retained messages that have been counted so far. */
   readonly messages: number;
-  /** The estimated total size of their payloads. */
+  /** The estimated total size in bytes of the payloads of these messages. */
   readonly bytes: number;
   /** The seq up to which every change has been assigned an offset. */
   readonly countedSeq: number;
-  /** The estimated number of replaced row versions that the source tables keep only for topics. */
+  /** The estimated number of obsolete row versions that the source tables keep only for topics. */
   readonly heldVersions: number;
   /** The total size in bytes of the versions counted in `heldVersions`. */
   readonly heldBytes: number;
   /**
-   * The reasons why messages are missing from the topic, as one sentence each; empty if none are
-   * missing.
+   * The reasons why messages are missing from the topic, one sentence for each; empty if no
+   * messages are missing.
    */
   readonly faults: readonly string[];
 }
@@ -289,12 +300,14 @@ export interface TopicOffsetRow {
   readonly topicId: number;
   readonly group: string;
   readonly partition: number;
-  /** The highest offset up to which every message is acknowledged; -1 if there is none. */
+  /** The highest offset up to which every message is acknowledged; -1 if no message is. */
   readonly lastAckedOffset: number;
   readonly updatedAtMs: number;
 }
 
-/** A group in a partition, and its unacknowledged messages, for `system.topic_consumers`. */
+/**
+ * A group that reads a partition, and its unacknowledged messages, for `system.topic_consumers`.
+ */
 export interface TopicConsumerRow {
   /** The id of the consumer; undefined for a group that has no active consumer. */
   readonly consumerId: string | undefined;
@@ -306,12 +319,12 @@ export interface TopicConsumerRow {
   /** The age of the oldest message that the group has not acknowledged. */
   readonly lagMs: number;
   readonly claims: number;
-  /** How many times messages have been redelivered to the group since startup. */
+  /** The number of redeliveries of messages to the group since server startup. */
   readonly redeliveries: number;
   readonly lastSeenAtMs: number;
 }
 
-/** The operations of the topics layer that SQL uses. */
+/** The operations of the topics layer that the SQL layer uses. */
 export interface TopicAccess {
   /**
    * Returns the next messages of a partition.
@@ -321,16 +334,16 @@ export interface TopicAccess {
    */
   consume(request: TopicConsumeRequest): Promise<TopicMessages>;
   /**
-   * Resolves once every change that is now visible has an offset. Call this before `prepareAck`.
-   * Otherwise, the offset of a message delivered before a restart may appear to be beyond the end
-   * of the partition.
+   * Resolves once every change that is now visible has an offset. It must be called before
+   * `prepareAck`. Otherwise, the offset of a message delivered before a restart may appear to be
+   * beyond the end of the partition.
    */
   counted(topicId: number): Promise<void>;
   /**
    * Validates an acknowledgement within this tick, and returns the writes that carry it out.
    *
-   * @throws {DatabaseError} OBJECT_NOT_FOUND; VALUE_OUT_OF_RANGE for an offset beyond the end, or
-   *   one that the group has never received; LIMIT_EXCEEDED for offsets too far above the
+   * @throws {DatabaseError} OBJECT_NOT_FOUND; VALUE_OUT_OF_RANGE for an offset that is beyond the
+   *   end or that the group has never received; LIMIT_EXCEEDED for offsets too far above the
    *   committed offset
    */
   prepareAck(request: TopicAckRequest): PreparedTopicAck;
@@ -339,13 +352,13 @@ export interface TopicAccess {
   consumers(): readonly TopicConsumerRow[];
   /** Ends a consumer. Returns false if there is no consumer with this id. */
   kill(consumerId: string): boolean;
-  /** To be called after topics have been created, changed or dropped. */
+  /** Must be called after topics have been created, changed or dropped. */
   topicsChanged(): void;
   /**
    * Must be called before a source table is altered or dropped. Resolves once all offsets that
    * readers have seen are durable. From then on, no further changes are counted until the returned
-   * function is called, because later counts use the new definition. Call that function once the
-   * definition has been changed or the change refused.
+   * function is called, because later counts use the new definition. That function must be called
+   * once the definition has been changed or the change has been refused.
    */
   holdOffsets(tableId: number): Promise<() => void>;
 }
@@ -353,21 +366,23 @@ export interface TopicAccess {
 /** The state of a webhook's deliveries, for `system.webhooks`. Counts begin at server startup. */
 export interface WebhookState {
   readonly webhookId: number;
-  /** "refused" means that the configuration does not permit the URL. */
+  /** The state of deliveries. "refused" means that the configuration does not permit the URL. */
   readonly status: "delivering" | "retrying" | "refused";
   readonly deliveredCount: number;
   /** The number of failed requests to the webhook. */
   readonly failedCount: number;
   readonly lastDeliveredAtMs: number | undefined;
   readonly lastFailedAtMs: number | undefined;
-  /** The reason for the last failed request; undefined once a later request has succeeded. */
+  /**
+   * The reason why the last failed request failed; undefined once a later request has succeeded.
+   */
   readonly lastError: string | undefined;
   readonly lagMessages: number;
   /** The age of the oldest message that has not been delivered to the webhook. */
   readonly lagMs: number;
 }
 
-/** The operations of webhooks that SQL uses. */
+/** The operations on webhooks that the SQL layer uses. */
 export interface WebhookAccess {
   /**
    * Requires that the server may send requests to a URL.
@@ -376,7 +391,7 @@ export interface WebhookAccess {
    */
   requireUrl(url: string, position: number): void;
   states(): readonly WebhookState[];
-  /** To be called after webhooks have been created, altered or dropped. */
+  /** Must be called after webhooks have been created, altered or dropped. */
   webhooksChanged(): void;
 }
 
@@ -384,14 +399,14 @@ export interface WebhookAccess {
 export interface MemoryPart {
   readonly part: string;
   readonly usedBytes: number;
-  /** The memory limit of the part; undefined if it has none of its own. */
+  /** The memory limit of this part of the process; undefined if it has no limit of its own. */
   readonly allowedBytes: number | undefined;
   readonly description: string;
 }
 
 /** One sample of `/metrics`, for `system.stats`. */
 export interface MetricSample {
-  /** The name of the metric with its labels, as it is exported. */
+  /** The name of the metric with its labels, as it is exported by `/metrics`. */
   readonly name: string;
   readonly value: string;
   readonly description: string | undefined;

@@ -21,7 +21,10 @@ export class AttemptNumbers {
   readonly #touched = new Map<number, TouchedSequence>();
   readonly #restores: (() => void)[] = [];
 
-  /** Records the state of a sequence before a number is taken from it or set. */
+  /**
+   * Records the state of a sequence. Must be called before a number is taken from the sequence or
+   * the sequence is set.
+   */
   touch(
     sequence: SequenceEntry,
     { catalog, taken }: { catalog: MarkCatalog; taken: readonly TakenNumbers[] },
@@ -33,7 +36,7 @@ export class AttemptNumbers {
     this.#touched.set(sequence.sequenceId, { sequence, before, value: 0, isCalled });
   }
 
-  /** Records the number that a touched sequence now has. */
+  /** Records the current number of a sequence from which this attempt takes numbers. */
   note({ sequenceId }: SequenceEntry, value: Whole, isCalled: boolean): void {
     const touched = this.#touched.get(sequenceId);
     if (touched === undefined) return;
@@ -42,7 +45,7 @@ export class AttemptNumbers {
   }
 
   /**
-   * Begins a new attempt, giving back the numbers of the previous one.
+   * Begins a new attempt, returning the numbers of the previous attempt to their sequences.
    *
    * @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE
    */
@@ -58,7 +61,9 @@ export class AttemptNumbers {
     this.end();
   }
 
-  /** Discards the record at the end of the statement, so that the numbers remain taken. */
+  /**
+   * Discards the recorded states at the end of the statement, so that its numbers remain taken.
+   */
   end(): void {
     this.#touched.clear();
     this.#restores.length = 0;

@@ -1,6 +1,6 @@
 /**
- * Creates the environment in which statements are bound: the tables, views and system views that
- * names in FROM refer to, and statistics on their rows.
+ * Creates the environment in which statements are bound: the tables, views and system views to
+ * which names in FROM refer, and statistics on their rows.
  */
 import { mayReadView, type Principal } from "../../auth/mod.ts";
 import type { Catalog } from "../../catalog/mod.ts";
@@ -35,7 +35,7 @@ export interface BindingPlace {
   readonly principal: Principal;
 }
 
-/** Returns the environment for the binder. */
+/** Returns the environment in which the binder binds a statement. */
 export function dmlDepsOf(
   deps: BindingDeps,
   { namespace, principal, statement }: BindingPlace,

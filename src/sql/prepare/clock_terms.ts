@@ -8,8 +8,8 @@
  *                                         passes the row's value, so the next row is the smallest
  *                                         value ahead
  *
- * Invariant: the clock side of a term never moves backwards. It reads only the time, and values
- * that are fixed when a client subscribes. The caller rejects every other use of the time.
+ * Invariant: the clock side of a comparison never moves backwards. It reads only the time, and
+ * values that are fixed when a client subscribes. The caller rejects every other use of the time.
  */
 import type { TableEntry } from "../../catalog/mod.ts";
 import type { DataType } from "../../types/mod.ts";
@@ -28,18 +28,21 @@ export interface ClockTerm {
   readonly type: DataType;
   readonly clock: BoundExpression;
   /**
-   * Whether the comparison changes when the clock passes a value, rather than when it reaches it.
+   * Whether the comparison changes when the clock passes a value, rather than when the clock
+   * reaches the value.
    */
   readonly isPassed: boolean;
 }
 
 export interface ClockTerms {
   readonly terms: readonly ClockTerm[];
-  /** The calls that read the time as part of a term. */
+  /** The calls that read the time as part of a comparison with a column. */
   readonly calls: ReadonlySet<BoundExpression>;
 }
 
-/** Functions that return the time of the statement, or a value that only increases with it. */
+/**
+ * Functions that return the time of the statement, or a value that never decreases as time passes.
+ */
 const CLOCK_FUNCTIONS: ReadonlySet<string> = new Set([
   "now",
   "transaction_timestamp",
@@ -50,8 +53,8 @@ const CLOCK_FUNCTIONS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * For each function, the index of an argument that may be the clock. The result never decreases as
- * long as that argument does not.
+ * For each function, the index of an argument that may be the clock. The result of the function
+ * never decreases as long as this argument does not.
  */
 const RISING: Readonly<Record<string, number>> = {
   "+": 0,
@@ -67,7 +70,7 @@ export function isClockFunction(name: string): boolean {
   return CLOCK_FUNCTIONS.has(name);
 }
 
-/** Returns the clock terms in a query, its WITH entries and its subqueries. */
+/** Returns the comparisons with the clock in a query, its WITH entries and its subqueries. */
 export function clockTermsOf(select: BoundSelect): ClockTerms {
   const sources = new ColumnSources();
   sources.addQuery(select);
@@ -76,7 +79,7 @@ export function clockTermsOf(select: BoundSelect): ClockTerms {
   const others = new Set<BoundExpression>();
   const seen = new Set<BoundExpression>();
   // BETWEEN compares the same expression twice, so a call may occur both inside and outside a
-  // term.
+  // comparison with the clock.
   const visit = (expression: BoundExpression): void => {
     if (seen.has(expression)) return;
     seen.add(expression);
@@ -99,8 +102,8 @@ interface FoundTerms {
 }
 
 /**
- * Returns one term for each stored column that the compared value may come from; undefined if the
- * comparison is no clock term.
+ * Returns one term for each stored column from which the compared value may come; undefined if the
+ * comparison does not compare a column with the clock.
  */
 function termsOf(comparison: BoundComparison, sources: ColumnSources): FoundTerms | undefined {
   const { left, operator, right } = comparison;
@@ -176,14 +179,14 @@ type ComparedColumn = Pick<ClockTerm, "casts" | "columnId" | "table">;
 
 /** Traces columns of derived tables and groups, and outer references, back to stored columns. */
 class ColumnSources {
-  /** The expressions that a column may take its value from, keyed by column id. */
+  /** The expressions from which a column may take its value, keyed by column id. */
   readonly #columns = new Map<number, BoundExpression[]>();
-  /** The expressions that an outer reference may take its value from, keyed by reference id. */
+  /** The expressions from which an outer reference may take its value, keyed by reference id. */
   readonly #outer = new Map<number, BoundExpression[]>();
-  /** All queries added so far. */
+  /** All queries whose columns have been recorded so far. */
   readonly queries = new Set<BoundSelect>();
 
-  /** Adds a query and all queries in it. */
+  /** Records the columns of a query and of all queries in it. */
   addQuery(select: BoundSelect): void {
     if (this.queries.has(select)) return;
     this.queries.add(select);
@@ -199,7 +202,7 @@ class ColumnSources {
   }
 
   /**
-   * Returns the stored columns that a value may come from; undefined if it may come from anything
+   * Returns the stored columns from which a value may come; undefined if it may come from anything
    * else.
    */
   columnsOf(
@@ -207,7 +210,7 @@ class ColumnSources {
     casts: readonly DataType[] = [],
     above: ReadonlySet<BoundExpression> = new Set(),
   ): readonly ComparedColumn[] | undefined {
-    // A recursive query reads its own rows, which add no further stored columns.
+    // A recursive query reads its own rows, which come from no further stored columns.
     if (above.has(value)) return [];
     const seen = new Set([...above, value]);
     switch (value.kind) {

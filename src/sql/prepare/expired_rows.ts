@@ -5,7 +5,7 @@
  * A deleted row counts as expired if it had reached the age limit of its table when it was
  * deleted. The log therefore need not store the reason, and a client that resumes gets the same
  * answer. If a user deletes such a row just before `sql/utility/expiry.ts` does, that deletion
- * counts as expiry, too.
+ * also counts as expiry.
  */
 import { SEQ_ZERO, type Seq, seqFromNumber } from "../../base/seq.ts";
 import { type Catalog, deletedAfterMs, type TableEntry } from "../../catalog/mod.ts";
@@ -16,7 +16,10 @@ import type { BoundFrom, BoundSelect } from "../bind/bound.ts";
 import { columnValue } from "../bind/bound_nodes.ts";
 import { outputOf } from "./row_identity.ts";
 
-/** The maximum number of versions that a step reads to find the reasons for its deletions. */
+/**
+ * The maximum number of versions that one step of a followed query reads to find the reasons for
+ * deletions.
+ */
 const VERSIONS_MAX = 10_000;
 
 /**
@@ -28,7 +31,8 @@ const VERSIONS_MAX = 10_000;
 export type IsExpiry = (prev: number, seq: number) => boolean;
 
 /**
- * Returns a function that recognises expiries; undefined if rows of the table have no age limit.
+ * Returns a function that recognises expiries; undefined if the table has no age limit for its
+ * rows.
  */
 export function expiryOf(table: TableEntry, { catalog, store }: ReasonDeps): IsExpiry | undefined {
   if (deletedAfterMs(table) === undefined) return undefined;
@@ -43,7 +47,10 @@ interface ReasonDeps {
   readonly store: Pick<ReadStore, "changes" | "commitMs">;
 }
 
-/** A table in a query whose rows may expire, and the field that contains the key of its rows. */
+/**
+ * A table in a query whose rows may expire, and the result fields that contain the primary key of
+ * its rows.
+ */
 export interface ExpiringSource {
   readonly table: TableEntry;
   readonly keys: readonly ExpiringKey[];
@@ -78,7 +85,10 @@ function sourcesIn(from: BoundFrom, select: BoundSelect): readonly ExpiringSourc
   return keys.length === table.primaryKey.length ? [{ table, keys }] : [];
 }
 
-/** The range of seqs from one state of a result to a later one. */
+/**
+ * The range of seqs between two states of a result: after the earlier state, up to the later
+ * state.
+ */
 export interface StepRange {
   readonly after: Seq;
   readonly upTo: Seq;
@@ -131,7 +141,10 @@ function expiredKeys(
   return texts;
 }
 
-/** Returns the key of a row as a string. Within a column, all cells have the same type. */
+/**
+ * Returns the key of a row as a string. All cells of a column have the same type, so equal strings
+ * mean equal keys.
+ */
 function textOf(cells: readonly unknown[]): string {
   return JSON.stringify(cells, (_, cell: unknown) =>
     typeof cell === "bigint" ? String(cell) : cell,

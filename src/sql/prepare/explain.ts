@@ -2,7 +2,8 @@
  * Implements EXPLAIN, which shows the plan of a statement as a tree, either as text or as a JSON
  * document. ANALYZE adds measurements of an execution.
  *
- * The output shows the caller's literals, and counts only rows that the caller may see.
+ * The output shows the caller's literals. Its row counts include only rows that the caller may
+ * see.
  */
 
 import type { Principal } from "../../auth/mod.ts";
@@ -31,7 +32,10 @@ import { type Slots, textOfExpression } from "./explain_expression.ts";
 import { textOfIndexes } from "./explain_index.ts";
 import type { Prepared, PreparedPart } from "./prepared.ts";
 
-/** A node of the output. Its fields are shown in the order of the properties. */
+/**
+ * A node of the plan tree that EXPLAIN prints. Its fields are shown in the order of the
+ * properties.
+ */
 interface ExplainNode {
   readonly node: string;
   readonly table?: string;
@@ -84,8 +88,8 @@ class Explainer {
     this.#isVerbose = isVerbose;
     this.#known = {
       rowsOf: (table) => {
-        // Every node above a scan asks for the row count, and the store would recompute it for
-        // each call.
+        // Every node above a scan needs the table's row count, and the store would recompute the
+        // count for each call.
         const known = this.#rowCounts.get(table);
         if (known !== undefined) return known;
         const count = store.liveRowCount(table.tableId, ownerOf(call.principal, table));
@@ -228,7 +232,7 @@ class Explainer {
       .join(", ");
   }
 
-  /** Describes the calls of a window node, which all have the same partitions and order. */
+  /** Describes the calls of a window node, which all have the same PARTITION BY and ORDER BY. */
   #windowDetails(calls: readonly BoundWindowCall[]): Record<string, string> {
     const { orderBy = [], partitionBy = [] } = calls[0]?.window ?? {};
     return {
@@ -333,8 +337,8 @@ class Explainer {
   }
 
   /**
-   * Describes the number of keys to look up. The elements of an array can be counted only at run
-   * time.
+   * Describes the number of keys that a scan looks up. The elements of an array can be counted
+   * only at run time.
    */
   #listed(sought: SoughtKeys): string {
     const lists = sought.flat().flatMap((part) => part.lists);
@@ -407,7 +411,7 @@ class Explainer {
 
 /**
  * Returns the ranges to show for a scan. Bounds on strings are shown only on the first key column,
- * because they find rows only through its sort order.
+ * because a scan uses them only to find rows through the sort order of that column.
  */
 function rangesShown({ ranges, table, textRanges = [] }: ScanNode): readonly PlannedRange[] {
   return ranges.concat(textRanges.filter(({ columnId }) => columnId === table.primaryKey[0]));
@@ -418,7 +422,7 @@ function textOfLookUp({ by, scan: { table } }: RuntimeFilter): string {
   return typeof by === "object" ? `${name} by index ${by.name}` : name;
 }
 
-/** The names of scans that use an access path other than the table itself. */
+/** The names of scans with an access path other than reading the table itself. */
 const NODES: Partial<Record<ShownAccess, string>> = { key: "Key Lookup", index: "Index Scan" };
 
 /**
@@ -493,7 +497,7 @@ function textOfDetail(name: string, value: unknown): string {
   return Array.isArray(value) ? value.join(", ") : String(value);
 }
 
-/** Returns one line per node, indenting each node below the node that reads it. */
+/** Returns one line of text per plan node. Each node is indented below the node that reads it. */
 function linesOf(tree: ExplainNode): readonly string[] {
   const lines: string[] = [];
   addLines(tree, 0, lines);

@@ -6,12 +6,15 @@ import { type DataType, outputText, type Value } from "../../types/mod.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
 import { nameText } from "../parse/print/print_expressions.ts";
 
-/** The caller's values, indexed by slot. A parameter without a value is printed as `$n`. */
+/**
+ * The values of the caller's parameters and literals, indexed by slot. A parameter without a value
+ * is printed as `$n`.
+ */
 export type Slots = readonly Value[];
 
 /**
- * The maximum length of a printed expression. Longer ones, such as a list of thousands of values,
- * are truncated.
+ * The maximum length of a printed expression. A longer expression, such as a list of thousands of
+ * values, is truncated.
  */
 const LENGTH_MAX = 1000;
 

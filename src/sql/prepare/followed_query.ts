@@ -46,9 +46,12 @@ export interface WholeQuery {
   /** The subscriber, with an owner number. */
   readonly principal: Principal;
   readonly tables: readonly ResultTable[];
-  /** Find the times at which the result changes without a commit. */
+  /** Compute the times at which the result changes without a commit. */
   readonly nextChanges: readonly NextChange[];
-  /** Queries with the same fingerprint have the same rows at every seq. */
+  /**
+   * A key that identifies the result: queries with the same fingerprint have the same rows at
+   * every seq.
+   */
   readonly fingerprint: string;
   /**
    * A key that differs between callers with different token claims; undefined if the query reads
@@ -58,7 +61,7 @@ export interface WholeQuery {
 }
 
 export interface WholeQueryCaller extends LiveCaller {
-  /** The cache of bound queries; absent if this one is not to be cached. */
+  /** The cache of bound queries; absent if this query is not to be cached. */
   readonly texts?: FollowedTexts | undefined;
 }
 
@@ -98,8 +101,7 @@ export function planFollowedQuery(
     tables,
     nextChanges: nextChangesOf(deps, clockTerms, owned),
     claimsKey: text.readsClaims ? claimsKeyOf(owned) : undefined,
-    // Each subscriber may have a different fingerprint, and a digest takes less memory than the
-    // SQL.
+    // Each subscriber may have a different fingerprint, and a digest takes less memory than SQL.
     fingerprint: digestKey(
       fingerprintOf(request, namespace, {
         caller: hasOwnRows ? owned : undefined,
@@ -112,7 +114,8 @@ export function planFollowedQuery(
 }
 
 /**
- * Whether the parameters are identical to their stored values, so that one list can serve as both.
+ * Whether the parameters are identical to the converted values, so that a single list can serve as
+ * both.
  */
 function isSame(
   values: readonly Value[],
@@ -133,8 +136,8 @@ function nextChangesOf(
 }
 
 /**
- * Plans how the result is maintained from the changes to its tables. If this is impossible,
- * returns the reason; the query then has to be evaluated again after each change.
+ * Plans how the result is maintained from the changes to its tables. If the result cannot be
+ * maintained, returns the reason; the query then has to be evaluated again after each change.
  *
  * @throws {DatabaseError} if a definition has changed
  */
@@ -149,7 +152,7 @@ export function maintainedPlanOf({
 }
 
 /**
- * Requires a plan, because the subscription asks for a maintained result.
+ * Requires a maintenance plan, because the subscription asks for a maintained result.
  *
  * @throws {DatabaseError} UNSUPPORTED_FEATURE
  */
@@ -163,7 +166,7 @@ function requireMaintained(plan: MaintainedPlan | string): void {
 const SHARED_TABLES = new WeakMap<PreparedQuery, readonly ResultTable[]>();
 
 /**
- * Returns the tables that a caller's query reads, each with the owner of its rows. If all of them
+ * Returns the tables that a caller's query reads, each with the owner of its rows. If all tables
  * are SHARED, all callers get the same list.
  */
 function tablesOf(prepared: PreparedQuery, principal: Principal): readonly ResultTable[] {
@@ -187,7 +190,7 @@ function ownTablesOf({ requirements }: PreparedQuery, principal: Principal): Res
 }
 
 /**
- * Rejects functions, and special strings such as 'now', whose values change although no row
+ * Rejects functions, and special strings such as 'now', if their values may change although no row
  * changes.
  */
 function refuseUnfixed(

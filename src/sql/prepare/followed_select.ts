@@ -24,17 +24,17 @@ import { coreOf, mapCore } from "../parse/ast/query_nodes.ts";
 import type { ResultPlan, ResultSort } from "../ports/engine.ts";
 import { outputOf, rowIdentifiersOf } from "./row_identity.ts";
 
-/** Names that every row of a followed result uses for purposes other than fields. */
+/** Names that every row of a followed result uses for purposes other than result fields. */
 const RESERVED_NAMES: readonly string[] = ["_key", "_seq", "_deleted"];
 
-/** A query with an unambiguous order, and the number of ORDER BY terms it had originally. */
+/** A query with an unambiguous order, and the number of ORDER BY terms that it had originally. */
 export interface OrderedSelect extends WrittenSelect {
   readonly sortCount: number;
 }
 
 /**
- * Makes the order of a query with LIMIT unambiguous by adding terms that identify a row. Every
- * evaluation then selects the same rows, even if some of them tie in the original order.
+ * Makes the order of a query with LIMIT unambiguous by adding ORDER BY terms that identify a row.
+ * Every evaluation then selects the same rows, even if some of them tie in the original order.
  */
 export function withTotalOrder(
   given: WrittenSelect,
@@ -67,7 +67,7 @@ export function withTotalOrder(
   try {
     return { node: longer, select: bound(longer), sortCount };
   } catch (error) {
-    // Some types cannot be sorted. It is then undefined which of several tied rows are in the
+    // Some types cannot be sorted. If rows tie, it is then undefined which of them are in the
     // result.
     if (error instanceof DatabaseError) return { ...given, sortCount };
     throw error;
@@ -91,15 +91,15 @@ export function windowTermsOf(select: BoundSelect): WindowTerm[] | undefined {
   });
 }
 
-/** A query in two forms: as a syntax tree and bound. */
+/** A query in two forms: as a syntax tree, and as a bound query. */
 interface WrittenSelect {
   readonly node: SelectStatement;
   readonly select: BoundSelect;
 }
 
 /**
- * Adds the row identifiers and the ORDER BY terms to the select list, unless they are already
- * there.
+ * Adds the columns that identify a row and the ORDER BY terms to the select list, unless it
+ * already contains them.
  */
 export function withHiddenColumns(
   node: SelectStatement,
@@ -128,7 +128,8 @@ export function withHiddenColumns(
 
 /**
  * Returns the value of an ORDER BY term as an expression over the tables. The term may be the
- * position or the alias of an item. Returns undefined if the position is one of several columns.
+ * position or the alias of a select item. Returns undefined for a position that `*` makes
+ * uncertain.
  */
 function valueOfTerm({ columns = [] }: SelectFromStatement, by: Expr): Expr | undefined {
   if (by.type === "integer") {
@@ -180,7 +181,10 @@ export function withRowSeq(
   return { ...longer, rowSeq: isExact ? "last change" : "newest part" };
 }
 
-/** Returns the aliases of the tables in FROM; undefined if FROM contains anything but tables. */
+/**
+ * Returns the aliases of the tables in FROM; undefined if FROM contains anything other than
+ * tables.
+ */
 function joinedAliases(from: BoundFrom | undefined): readonly string[] | undefined {
   if (from === undefined) return undefined;
   if (from.kind === "relation") {
@@ -191,8 +195,8 @@ function joinedAliases(from: BoundFrom | undefined): readonly string[] | undefin
 }
 
 /**
- * Whether a result row may appear because a table row was removed, or for any other reason than a
- * change to one of its table rows.
+ * Whether a result row may appear without a change to one of its own table rows, for example
+ * because a table row was removed.
  */
 function showsAbsence({ from, where }: BoundSelect): boolean {
   const hasOuterJoin = (part: BoundFrom | undefined): boolean =>
@@ -206,7 +210,7 @@ function showsAbsence({ from, where }: BoundSelect): boolean {
 
 /**
  * Adds items to the select list. Returns the query unchanged if an item cannot be written in SQL
- * or cannot be bound there.
+ * or cannot be bound in the select list.
  */
 function withItems(
   given: WrittenSelect,
@@ -229,16 +233,16 @@ function withItems(
   try {
     return { node: longer, select: bound(longer) };
   } catch (error) {
-    // In the select list, the item would have a different meaning, so the query is followed
-    // without it.
+    // In the select list, the added item would have a different meaning, so the query is followed
+    // without the item.
     if (error instanceof DatabaseError) return given;
     throw error;
   }
 }
 
 /**
- * The prefix of added columns' names. It distinguishes them from names that ORDER BY and GROUP BY
- * may refer to.
+ * The prefix of the names of added columns. It distinguishes them from names to which ORDER BY and
+ * GROUP BY may refer.
  */
 const HIDDEN_PREFIX = "?hidden ";
 
@@ -248,8 +252,8 @@ export function keyFieldsOf(select: BoundSelect): readonly number[] | undefined 
 }
 
 /**
- * Returns the leading terms of ORDER BY by which a client can order the rows. A term whose cells a
- * client cannot compare is represented by the field with its sort key.
+ * Returns the leading terms of ORDER BY by which a client can order the rows. If a client cannot
+ * compare the cells of a term, the field with the term's sort key represents the term.
  */
 export function sortForClients(select: BoundSelect): readonly ResultSort[] {
   return leadingSorts(select, (expression) =>
@@ -264,7 +268,7 @@ function sortOf(select: BoundSelect): readonly ResultSort[] {
   return leadingSorts(select, (expression) => outputOf(select, expression));
 }
 
-/** @param fieldOf Returns the field of a term, or a negative number if it has none. */
+/** @param fieldOf Returns the field of an ORDER BY term, or a negative number if it has none. */
 function leadingSorts(
   select: BoundSelect,
   fieldOf: (expression: BoundExpression) => number,
@@ -282,7 +286,9 @@ function leadingSorts(
   return end < 0 ? sorts : sorts.slice(0, end);
 }
 
-/** Returns the output with the sort key of a value, or -1 if there is none. */
+/**
+ * Returns the index of the output with the sort key of a value, or -1 if there is no such output.
+ */
 function sortKeyOutputOf({ outputs }: BoundSelect, value: BoundExpression): number {
   return outputs.findIndex(({ expression: key }) => {
     const [keyed] = key.kind === "call" && key.name === SORT_KEY ? key.args : [];
@@ -291,7 +297,7 @@ function sortKeyOutputOf({ outputs }: BoundSelect, value: BoundExpression): numb
 }
 
 /**
- * Gives each field a unique name. Column flags are dropped, because they describe table rows and
+ * Gives each field a unique name. Column flags are removed, because they describe table rows and
  * may be wrong for rows of an outer join.
  */
 export function fieldsWithNames(fields: readonly SchemaField[]): SchemaField[] {

@@ -57,7 +57,7 @@ import { mayReadTombstones } from "./tombstone_reads.ts";
 /** A materialised query that has been bound, but not for a particular subscriber. */
 export interface FollowedText {
   readonly sql: string;
-  /** The query of the subscription, as written. */
+  /** The query of the subscription, as the client wrote it. */
   readonly written: SelectStatement;
   readonly node: SelectStatement;
   readonly select: BoundSelect;
@@ -71,14 +71,17 @@ export interface FollowedText {
   readonly readsClaims: boolean;
   /** The fields of a result row. Their names are unique. */
   readonly fields: readonly SchemaField[];
-  /** The fields that identify a row; undefined if only all of its values together do. */
+  /**
+   * The indexes of the fields that identify a row; undefined if only all of its values together
+   * identify it.
+   */
   readonly keyFields: readonly number[] | undefined;
-  /** The seq at the end of each row, which is not a field. */
+  /** The meaning of the seq at the end of each row, which is not a field. */
   readonly rowSeq: ResultPlan["rowSeq"];
   readonly sort: readonly ResultSort[];
   /** The tables whose rows expire at a certain age. */
   readonly expiring: readonly ExpiringSource[];
-  /** The seq of the newest change to a view in the query; 0 if it reads no view. */
+  /** The seq of the newest change to a view in the query; 0 if the query reads no view. */
   readonly viewsChangedSeq: number;
   readonly viewOwners: ResultPlan["viewOwners"];
   /** The conditions of the query that compare a value with the current time. */
@@ -88,7 +91,7 @@ export interface FollowedText {
   readonly maintained: Pick<MaintainedPlans, "newContexts" | "planFor">;
 }
 
-/** The values that a bound query depends on, apart from the definitions. */
+/** The values on which a bound query depends, apart from the definitions in the catalog. */
 export interface TextPlace {
   readonly sql: string;
   readonly types: readonly DataType[];
@@ -96,8 +99,8 @@ export interface TextPlace {
 }
 
 /**
- * The maximum number of bound queries to keep for later subscriptions, in addition to those of
- * open subscriptions.
+ * The maximum number of bound queries to keep for later subscriptions. The bound queries of open
+ * subscriptions are kept in addition.
  */
 const TEXTS_MAX = 256;
 
@@ -200,7 +203,7 @@ export function newFollowedText(
   };
 }
 
-/** Whether a user may read the rows, judged by the user's current role. */
+/** Whether a user may read the rows of a live query, according to the user's current role. */
 function mayReadNow(
   catalog: LivePlanDeps["catalog"],
   requirements: readonly Requirement[],
@@ -252,7 +255,7 @@ function newestChangeOf(views: readonly ViewEntry[]): number {
   return Math.max(0, ...seqs);
 }
 
-/** Whether rows of the required table may disappear without a commit. */
+/** Whether rows of a required table may disappear without a commit. */
 function mayExpire(requirement: Requirement): boolean {
   return "table" in requirement && requirement.table.kind === "stream";
 }

@@ -6,7 +6,7 @@
  *     SELECT f(1) + g(2)              f, then g, then the sum of their values
  *     SELECT * FROM f(1) WHERE a > 2  f, then a query over its rows
  *
- * Any other call runs while its query is evaluated, and must not change anything.
+ * Any other call runs while its query is evaluated, and must not change any data.
  */
 import type { Value } from "../../types/mod.ts";
 import type { StatementBinding } from "../bind/binding.ts";
@@ -17,7 +17,9 @@ import type { ExecutionContext } from "../execute/context/execution_context.ts";
 import { compileScalar } from "../execute/evaluate/scalar.ts";
 import type { CalledProgram } from "../functions/base/function.ts";
 
-/** A call that runs before the query. The query reads its value from a slot. */
+/**
+ * A call to a program that runs before the query. The query reads the call's value from a slot.
+ */
 export interface HoistedCall {
   readonly program: CalledProgram;
   /** Functions that compute the arguments. An argument may read the slots of earlier calls. */
@@ -27,15 +29,15 @@ export interface HoistedCall {
 }
 
 /**
- * A query or expression, and the calls taken out of it. Their slots follow the parameters of the
- * statement, in the order of the list.
+ * A query or expression, and the calls taken out of it. The slots of the calls follow the
+ * parameters of the statement, in the order of the list.
  */
 export interface Hoisted<Part> {
   readonly select: Part;
   readonly calls: readonly HoistedCall[];
 }
 
-/** Takes out of a query the calls that can run before it. */
+/** Takes out of a query the calls that can run before the query. */
 export function withoutCalls(
   select: BoundSelect,
   { parameterTypes, requirements }: StatementBinding,
@@ -48,7 +50,7 @@ export function withoutCalls(
   return { select: hoisting.select(select), calls: hoisting.calls };
 }
 
-/** Takes out of an expression the calls that can run before it is evaluated. */
+/** Takes out of an expression the calls that can run before the expression is evaluated. */
 export function expressionWithoutCalls(
   expression: BoundExpression,
   { parameterTypes }: StatementBinding,
@@ -111,7 +113,10 @@ class Hoisting {
     return { ...call, args: call.args.map((argument) => this.value(argument)) };
   }
 
-  /** Takes out the calls that are evaluated regardless of the values of other operands. */
+  /**
+   * Takes out of an expression the calls that are evaluated regardless of the values of other
+   * operands.
+   */
   value(expression: BoundExpression): BoundExpression {
     switch (expression.kind) {
       case "and":

@@ -1,7 +1,8 @@
 /**
  * Handles special strings such as 'now' in live queries. When such a string is converted to a
  * timestamp, it means the time of the statement, which a live query does not have. A query that
- * contains one is rejected. If a row contains one, evaluating the row raises an error.
+ * contains such a string is rejected. If a row contains such a string, evaluating the row raises
+ * an error.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { isTimeWord, type Value } from "../../types/mod.ts";
@@ -15,7 +16,8 @@ import type { AstNode } from "../parse/ast/ast.ts";
 /**
  * Returns the query with casts that reject special strings such as 'now'.
  *
- * @throws {DatabaseError} UNSUPPORTED_FEATURE if a string that does not depend on the row is one.
+ * @throws {DatabaseError} UNSUPPORTED_FEATURE if a string that does not depend on the row is such
+ *   a special string.
  */
 export function withoutTimeWords(
   select: BoundSelect,
@@ -59,7 +61,7 @@ function valueOf(operand: BoundExpression, context: ExecutionContext): Value | u
   try {
     return compileScalar(operand)(context);
   } catch (error) {
-    // If the expression cannot be computed now, evaluating a row raises the error.
+    // If the expression cannot be computed now, the error is raised when a row is evaluated.
     if (error instanceof DatabaseError) return undefined;
     throw error;
   }

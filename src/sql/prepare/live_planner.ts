@@ -1,6 +1,6 @@
 /**
  * Plans live queries: decides whether a query can be followed, and creates the plan that the
- * snapshot, the replay and live delivery share.
+ * snapshot, the replay and the live delivery share.
  */
 
 import type { Principal } from "../../auth/mod.ts";
@@ -129,12 +129,12 @@ export function planLiveQuery(
   refuseUnfixed(ruled, node);
   const owned = withOwner(catalog, principal);
   const start = { principal: owned, namespace, slots: values, atSeq: deps.store.visibleSeq };
-  // Constants are computed now, under the request's time limit, because later deliveries have
-  // none.
+  // Constants are computed now, under the request's time limit, because later deliveries have no
+  // time limit.
   const planning = newContext(deps, { ...start, ledger });
   const context = newContext(deps, start);
   const select = withoutTimeWords(ruled, node, planning);
-  // The remaining volatile calls depend only on the caller.
+  // The only volatile calls that remain depend on the caller alone.
   const callerCalls = volatileCalls(select);
   const { columns, table } = from.relation;
   const outputs = withIdentity(select.outputs, from.relation, node);
@@ -177,8 +177,8 @@ export function planLiveQuery(
 }
 
 /**
- * Adds the table's rule in front of the query's conditions. A row that policies hide is never in
- * the result, whatever the conditions are.
+ * Adds the policies' rule for the table in front of the query's conditions. A row that the
+ * policies hide is never in the result, whatever the conditions are.
  */
 function withRule(
   select: BoundSelect,
@@ -201,8 +201,8 @@ function paceOf(context: ExecutionContext): LivePace {
 }
 
 /**
- * Returns the index of the field that contains a column under its own name. The same column may
- * also be in earlier fields, under aliases.
+ * Returns the index of the field that contains a column under its own name. Earlier fields may
+ * contain the same column under aliases.
  */
 function fieldOf(columnId: number, outputs: readonly BoundOutput[]): number {
   return outputs.findIndex(
@@ -223,8 +223,8 @@ function compiledOver(
   return {
     type,
     ...(column === undefined ? {} : { column }),
-    // The context lives as long as the plan, so each evaluation must release the memory it has
-    // counted.
+    // The execution context lives as long as the plan, so each evaluation must release the memory
+    // that it has counted.
     evaluate: (batch: Batch) => {
       context.effort.beginRows();
       return evaluate(batch, context);
@@ -233,7 +233,8 @@ function compiledOver(
 }
 
 /**
- * Whether the subscriber may still read the same rows of the table, judged by their current role.
+ * Whether the subscriber may still read the same rows of the table, according to the subscriber's
+ * current role.
  */
 function mayReadNow(
   catalog: Catalog,
@@ -259,7 +260,7 @@ function columnsUsed({ where }: BoundSelect, outputs: readonly BoundOutput[]): S
 }
 
 /**
- * Returns those used columns that the table declares, with their positions, in order of first use.
+ * Returns the used columns that the table declares, with their positions, in order of first use.
  */
 function namedIn(used: ReadonlySet<number>, columns: readonly BoundColumn[]): NamedColumn[] {
   const byId = new Map(columns.map((column) => [column.id, column]));
@@ -281,7 +282,7 @@ function liveSelect(
 }
 
 /**
- * Parses SQL that must consist of a single query to be followed.
+ * Parses SQL that must consist of a single query, which a subscription is to follow.
  *
  * @throws {DatabaseError}
  */
@@ -325,7 +326,7 @@ function refused(what: string, node: AstNode): DatabaseError {
   return new NotRowByRow(what, node);
 }
 
-/** Rejects every query but `SELECT … FROM one table [WHERE …] [ORDER BY _seq]`. */
+/** Rejects every query except `SELECT … FROM one table [WHERE …] [ORDER BY _seq]`. */
 function checkClauses(node: SelectFromStatement): void {
   const { distinct, groupBy, having, limit, orderBy, windows } = node;
   checkFrom(node);
@@ -351,7 +352,7 @@ function checkFrom(node: SelectFromStatement): void {
   if (item.sample !== undefined) throw refused("TABLESAMPLE", item);
 }
 
-/** A node of a syntax tree, with the members that the checks below read. */
+/** A node of a syntax tree, with the properties that the checks below read. */
 interface SyntaxPart extends Partial<AstNode> {
   readonly type?: unknown;
   readonly over?: unknown;
@@ -373,7 +374,7 @@ function refuseAggregates(select: BoundSelect, node: AstNode): void {
   if (select.isAggregated) throw refused("an aggregate", node);
 }
 
-/** Rejects functions whose values may change although the row does not. */
+/** Rejects functions whose values may change although the row does not change. */
 function refuseUnfixed(select: BoundSelect, node: SelectFromStatement): void {
   for (const name of volatileCalls(select)) {
     if (FIXED_FUNCTIONS.has(name)) continue;
@@ -402,8 +403,8 @@ function hintFor(name: string): string {
 }
 
 /**
- * Returns the position of a call in a query, or that of the query if it contains no call by this
- * name.
+ * Returns the position of a call in a query, or the position of the query if it contains no call
+ * by this name.
  */
 export function startOfCall(node: AstNode, name: string): number {
   for (const part of partsOf([node])) {
@@ -429,7 +430,8 @@ function volatileCalls({ outputs, where }: BoundSelect): string[] {
 }
 
 /**
- * Adds the primary key and `_seq`, which every row must contain. Rejects aliases that hide them.
+ * Adds the primary key and `_seq` to the fields, because every row must contain them. Rejects
+ * aliases that hide these columns.
  */
 function withIdentity(
   selected: readonly BoundOutput[],
@@ -499,8 +501,8 @@ function equalityOf(
 }
 
 /**
- * Returns a key of everything that the messages of a query depend on: its SQL, its parameters, the
- * policies that apply and, if the rows depend on the caller, the caller.
+ * Returns a string that identifies everything on which the messages of a query depend: its SQL,
+ * its parameters, the policies that apply and, if the rows depend on the caller, the caller.
  */
 export function fingerprintOf(
   { params, sql, way }: LiveRequest,
@@ -538,14 +540,14 @@ function claimsOf({ claims }: Principal): readonly unknown[] {
 }
 
 /**
- * Copies of principals with an owner number. The subscriptions of a connection have the same
+ * Copies of principals, each with an owner number. The subscriptions of a connection have the same
  * principal, and thus share a copy.
  */
 const OWNED = new WeakMap<Principal, { readonly catalog: Catalog; readonly owned: Principal }>();
 
 /**
- * Assigns an owner number to a user who subscribes to their own rows. Without it, the user's first
- * row would not be delivered.
+ * Assigns an owner number to a user who subscribes to their own rows. Without an owner number, the
+ * user's first row would not be delivered.
  */
 export function withOwner(catalog: Catalog, principal: Principal): Principal {
   if (principal.owner !== undefined) return principal;

@@ -5,7 +5,8 @@
  *     SELECT <columns that the live query reads> FROM …
  *     WHERE <its filter> AND _seq > $n ORDER BY _seq LIMIT $m
  *
- * The statement does not compute the fields of the live query; the receiver of the rows does.
+ * The statement does not compute the fields of the live query. The receiver of the rows computes
+ * them.
  */
 
 import type { Principal } from "../../auth/mod.ts";
@@ -23,19 +24,19 @@ import { type BindingDeps, dmlDepsOf } from "./binding_deps.ts";
 import { type Prepared, prepare } from "./prepared.ts";
 
 /**
- * A live query in a form from which statements for its rows can be created. It lives as long as
- * the plan of the live query, and most are never used, so it contains no syntax tree.
+ * A live query in a form from which statements for its rows can be created. This object lives as
+ * long as the plan of the live query, and is often never used, so it contains no syntax tree.
  */
 export interface LiveRowsQuery {
   readonly request: LiveRequest;
   readonly namespace: string;
   readonly principal: Principal;
-  /** The columns that the query reads from each row, including `_seq`. */
+  /** The names of the columns that the query reads from each row, including `_seq`. */
   readonly columnNames: readonly string[];
   readonly seqName: string;
 }
 
-/** A statement that yields the rows in ascending order of seq. */
+/** A statement that yields the rows of a live query in ascending order of seq. */
 export interface LiveRowsStatement {
   readonly node: SelectFromStatement;
   readonly types: readonly DataType[];
@@ -45,8 +46,8 @@ export interface LiveRowsStatement {
 }
 
 /**
- * Creates the statement. Its last two parameters are the seq above which rows are needed, and the
- * maximum number of rows.
+ * Creates the statement that yields the rows of a live query. Its last two parameters are the seq
+ * above which rows are needed, and the maximum number of rows.
  *
  * @param isOfSeqs Whether the statement should yield only `_seq`.
  * @returns undefined if the filter refers to `_deleted`, because the statement would then read

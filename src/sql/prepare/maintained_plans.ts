@@ -1,6 +1,6 @@
 /**
- * Keeps the plans with which the results of a materialised query are maintained. Subscribers share
- * a plan if their values differ only in conditions that divide the rows among them, such as `WHERE
+ * Caches the plans for maintaining the results of a materialised query. Subscribers share a plan
+ * if their values differ only in conditions that divide the rows among them, such as `WHERE
  * user_id = $1`.
  */
 import type { Principal } from "../../auth/mod.ts";
@@ -60,9 +60,12 @@ export interface MaintainedPlansOptions {
   readonly namespace: string;
   readonly changesByTime: boolean;
   readonly readsTombstones: boolean;
-  /** Whether some of the fields identify a row of the result. */
+  /** Whether a subset of the fields identifies a row of the result. */
   readonly hasKey: boolean;
-  /** Whether the last item of the select list is the seq of the row that changed last. */
+  /**
+   * Whether the last item of the select list is the seq of the newest table row from which a
+   * result row is derived.
+   */
   readonly hasRowSeq: boolean;
   /** The unambiguous sort order of a result with LIMIT. */
   readonly terms: readonly WindowTerm[] | undefined;
@@ -73,7 +76,7 @@ export class MaintainedPlans {
   readonly #options: MaintainedPlansOptions;
   /** The reason why results of this query cannot be maintained; undefined if none is known. */
   #reason: string | undefined;
-  /** The subscriber's values that plans depend on; undefined until the first plan exists. */
+  /** The subscriber's values on which plans depend; undefined until the first plan exists. */
   #values: MaintainedQuery["values"] | undefined;
   /** The shared plans. A plan lives as long as there are results that use it. */
   readonly #plans = new WeakValues<SharedPlan>();
@@ -84,7 +87,8 @@ export class MaintainedPlans {
   }
 
   /**
-   * Returns the plan for a subscriber, or the reason why there is none. @throws {DatabaseError}
+   * Returns the plan for a subscriber, or the reason why the result cannot be maintained.
+   * @throws {DatabaseError}
    */
   planFor(subscriber: Subscriber): MaintainedPlan | string {
     try {
@@ -134,8 +138,8 @@ export class MaintainedPlans {
   }
 
   /**
-   * Returns the environment for binding. It has no time limit, because the subscriber's request
-   * may have ended.
+   * Returns the environment for binding statements. It has no time limit, because the subscriber's
+   * request may have ended.
    */
   #binding(principal: Principal): Parameters<typeof prepare>[1] {
     const { namespace, types } = this.#options;
@@ -149,7 +153,7 @@ export class MaintainedPlans {
     return newContext(this.#deps, { principal, namespace, slots, atSeq });
   }
 
-  /** Creates the contexts for one step, which share its time limit. */
+  /** Creates the execution contexts for one step, which share the time limit of the step. */
   newContexts({ principal, slots }: Subscriber): StepContexts {
     const { namespace } = this.#options;
     const deps = this.#deps;
@@ -176,7 +180,10 @@ export class MaintainedPlans {
   }
 }
 
-/** Plans a single SELECT, a set operation or a full join. @throws {NotMaintained} */
+/**
+ * Plans how a single SELECT, a set operation or a full join is maintained.
+ * @throws {NotMaintained}
+ */
 function maintainedQuery(
   node: SelectStatement,
   options: Omit<SetQueryOptions, "node" | "select"> &
@@ -199,7 +206,7 @@ function maintainedQuery(
 
 const INDEXES = new WeakMap<ReadStore, KeptIndexes>();
 
-/** Returns the in-memory indexes for maintained queries on the tables of a store. */
+/** Returns the in-memory indexes that maintained queries use on the tables of a store. */
 function indexesOver(store: ReadStore): KeptIndexes {
   const known = INDEXES.get(store) ?? new KeptIndexes(store);
   INDEXES.set(store, known);

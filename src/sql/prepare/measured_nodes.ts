@@ -3,7 +3,7 @@
  * position, because both threads have the same plan but different objects.
  *
  * A reader of a divided query runs copies of some nodes. The measurement of a copy counts towards
- * the original node, and the time of the parts counts towards all nodes above the point of
+ * the original node. The time that the readers take counts towards all nodes above the point of
  * division.
  */
 import type { Measured, Profile } from "../execute/context/profile.ts";
@@ -13,7 +13,7 @@ import type { PlanNode } from "../plan/plan.ts";
 import { inputsOf, nodesOf, ownSubqueries } from "../plan/plan_walk.ts";
 import { planOfCte } from "../plan/planner.ts";
 
-/** The measurements of the node at position `at` in `measuredNodes`. */
+/** The measurements of one plan node, and its position `at` in the list from `measuredNodes`. */
 export interface PlacedMeasures extends Partial<Measured> {
   readonly at: number;
 }
@@ -43,9 +43,10 @@ export function measuredShape(root: PlanNode): string {
 }
 
 /**
- * Returns the measurements of the nodes of a plan, with their positions.
+ * Returns the measurements of the nodes of a plan, with the position of each node.
  *
- * @param divided The plans that ran instead of the whole plan, and where it was divided.
+ * @param divided The plans that ran instead of the whole plan, and the node at which it was
+ *   divided.
  */
 export function measuresOf(
   profile: Profile,

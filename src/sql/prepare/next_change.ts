@@ -2,10 +2,10 @@
  * Finds the next time at which the result of a comparison with the clock changes for some row.
  *
  * A statement finds the smallest column value that the clock has not reached. The time at which
- * the clock reaches it is found by bisection. The clock may therefore be any expression that never
- * decreases, such as a date, the start of an hour, or NOW() minus an interval. The statement
- * ignores the other conditions of the query, so no change is missed, but at some of the times
- * found, no row of the result changes.
+ * the clock reaches that value is found by bisection. The clock may therefore be any expression
+ * that never decreases, such as a date, the start of an hour, or NOW() minus an interval. The
+ * statement ignores the other conditions of the query. It therefore misses no change, but at some
+ * of the times that it finds, no row of the result changes.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { assert } from "../../base/assert.ts";
@@ -31,28 +31,31 @@ import type { LivePlanDeps } from "./live_planner.ts";
 import { type PreparedQuery, prepare } from "./prepared.ts";
 
 /**
- * The longest time until the next check. The wall clock may be set forward, which no timer
- * reports.
+ * The longest time in milliseconds until the clock is checked again. The wall clock may be set
+ * forward, and no timer reports that.
  */
 const LOOK_MS_MAX = 3_600_000;
 
-/** The statement that finds the next value, and the comparison of that value with the clock. */
+/**
+ * Finds the next change of a comparison with the clock: contains the statement that finds the next
+ * column value, and the comparison of that value with the clock.
+ */
 export interface NextChange {
   readonly node: SelectStatement;
   readonly types: readonly DataType[];
   /**
-   * The statement that returns, as text, the smallest value that the clock has not reached, if
-   * there is any. Its parameter is the value of the clock.
+   * The statement that returns, as text, the smallest column value that the clock has not reached,
+   * if there is such a value. Its parameter is the value of the clock.
    */
   readonly prepared: PreparedQuery;
-  /** Evaluates the clock side of the comparison in a context. */
+  /** Evaluates the clock side of the comparison in an execution context. */
   readonly clock: (context: ExecutionContext) => Value;
   /**
-   * Whether the clock has advanced so far that the result of comparing it with a value has
+   * Returns whether the clock has advanced so far that the result of comparing it with a value has
    * changed.
    */
   readonly isOver: (clock: Value, value: Value) => boolean;
-  /** Parses a value that the statement returned. */
+  /** Parses a value that the statement has returned as text. */
   readonly valueOf: (text: string) => Value;
 }
 
@@ -97,7 +100,7 @@ export function nextChangeOf(
 
 /**
  * Returns the first millisecond after `nowMs` at which a condition holds, or the time of the next
- * check if that is earlier. A condition that holds must not become false again.
+ * check if that is earlier. Once the condition holds, it must not become false again.
  */
 export function firstMsAfter(nowMs: number, holds: (atMs: number) => boolean): number {
   let before = nowMs;

@@ -1,13 +1,13 @@
 /**
- * Looks objects up by name and by OID for statements on the event loop. Answers are kept as long
- * as the catalog is unchanged, because a statement may ask for the same object in every row.
+ * Looks up objects by name and by OID for statements on the event loop. Results are cached as long
+ * as the catalog is unchanged, because a statement may look up the same object for every row.
  */
 import { type ObjectNameKind, objectNameValue, textFromValue } from "../../types/mod.ts";
 import type { ObjectCalls, PartitionRow } from "../functions/base/function.ts";
 import { type ObjectPlace, objectNamed, objectWithOid } from "../names/object_names.ts";
 import { partitionAncestors, partitionTree } from "../names/partition_tree.ts";
 
-/** The maximum number of kept answers. */
+/** The maximum number of cached look-ups. */
 const KNOWN_MAX = 4096;
 
 export class OwnObjectCalls implements ObjectCalls {
@@ -51,7 +51,7 @@ export class OwnObjectCalls implements ObjectCalls {
   }
 }
 
-/** Returns the value for an OID that belongs to no object. Its text is the number. */
+/** Returns the value for an OID that belongs to no object. Its text is the OID as a number. */
 function unnamedValue(oid: string): string {
   const number = textFromValue({ kind: "oid" }, oid);
   return objectNameValue(oid, number === "0" ? "-" : number);

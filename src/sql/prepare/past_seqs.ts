@@ -1,8 +1,9 @@
 /**
- * Computes the seqs at which a run reads tables with FOR SYSTEM_TIME AS OF.
+ * Computes the seqs at which an execution reads tables with FOR SYSTEM_TIME AS OF.
  *
- * - The time is evaluated once per run.
- * - Each read checks the history again, because a merge may discard it between two reads.
+ * - The time is evaluated once per execution.
+ * - Each read checks again whether the history is complete, because a merge may discard history
+ *   between two reads.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { type Seq, seqFromNumber } from "../../base/seq.ts";
@@ -16,7 +17,7 @@ import { ownerOf } from "../execute/operators/scan.ts";
 
 const MICROS_PER_MS = 1000;
 
-/** The part of the store that knows how far back a table can be read. */
+/** The operations of the store that tell how far back a table can be read. */
 export type PastStore = Pick<Store, "earliestSeq" | "lastSeqUpTo" | "wholeCommitsUpTo">;
 
 export class PastSeqs {
@@ -78,7 +79,7 @@ export class PastSeqs {
   }
 }
 
-/** The rows of an owner in a table, as of a seq. */
+/** The rows of a table that belong to one owner, as they were at a seq. */
 interface PastState {
   readonly tableId: number;
   /** The table's name as shown to users: "namespace.table". */

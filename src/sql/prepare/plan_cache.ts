@@ -1,9 +1,9 @@
 /**
  * The plan cache. The literals of a statement are lifted out of its SQL, so that a single plan
  * serves `VALUES ('hello', 3)` with any literals. The plans of statements that do not take the
- * fast path, such as those in an open transaction, are cached under their entire SQL.
+ * fast path, such as statements in an open transaction, are cached under their entire SQL.
  *
- * A plan is valid for a piece of SQL, the types of its parameters, the namespace for unqualified
+ * A plan is valid for an SQL text, the types of its parameters, the namespace for unqualified
  * names, and one version of the catalog. It depends on the caller only through the policies that
  * apply: all callers to whom the same policies apply share a plan. The least recently used SQL is
  * evicted first. The size of the cache is limited in bytes, which are estimated from the length of
@@ -29,8 +29,8 @@ import { fitsCache, planBytesOf } from "./plan_size.ts";
 import type { Prepared } from "./prepared.ts";
 
 /**
- * The maximum number of texts whose cache keys are remembered, and the maximum length of such a
- * text.
+ * The maximum number of SQL texts whose cache keys are remembered, and the maximum length of such
+ * a text.
  */
 const REMEMBERED_TEXTS_MAX = 1000;
 const REMEMBERED_LENGTH_MAX = 2048;
@@ -42,7 +42,9 @@ export interface CacheKey {
 
 interface CachedPlans {
   readonly catalogVersion: number;
-  /** The plans for the same SQL, one for each set of policies that apply, oldest first. */
+  /**
+   * The plans for the same SQL, oldest first. Each is for a different set of policies that apply.
+   */
   readonly plans: readonly CachedPlan[];
 }
 
@@ -55,7 +57,7 @@ interface CachedPlan {
   readonly usedParameters?: readonly number[];
 }
 
-/** The entire SQL of a request, and everything else that its plan depends on. */
+/** The entire SQL of a request, and everything else on which its plan depends. */
 export interface WholeText {
   readonly sql: string;
   readonly namespace: string;
@@ -65,7 +67,7 @@ export interface WholeText {
 /** A plan cached under the entire SQL of a request. */
 export type TextPlan = Required<CachedPlan>;
 
-/** The maximum length of SQL that is cached as a whole. */
+/** The maximum length of an SQL text whose plan is cached under the entire text. */
 const WHOLE_LENGTH_MAX = 4096;
 
 /**
@@ -74,7 +76,10 @@ const WHOLE_LENGTH_MAX = 4096;
  */
 const PLANS_OF_TEXT_MAX = 4;
 
-/** The cache key found when a text was last looked up, and the values that the key depends on. */
+/**
+ * The cache key found when an SQL text was last looked up, and the values on which the key
+ * depends.
+ */
 interface RememberedKey {
   readonly namespace: string;
   readonly types: readonly DataType[];
@@ -87,8 +92,8 @@ export class PlanCache {
   readonly #entries = new Map<string, CachedPlans>();
   #bytes = 0;
   /**
-   * The cache keys of texts, keyed by the unchanged text. A statement with parameters has the same
-   * text every time, so it need not be normalised again.
+   * The cache key of each remembered SQL text, keyed by the unchanged text. A statement with
+   * parameters has the same text every time, so it need not be normalised again.
    */
   readonly #remembered = new Map<string, RememberedKey>();
 
@@ -108,7 +113,8 @@ export class PlanCache {
   }
 
   /**
-   * Returns the cache key for SQL that is a single statement worth caching; undefined otherwise.
+   * Returns the cache key of an SQL text that is a single statement worth caching; undefined for
+   * any other text.
    */
   keyOf(
     sql: string,
@@ -129,8 +135,8 @@ export class PlanCache {
   }
 
   /**
-   * Returns the plan cached under the entire SQL that is valid under the policies that apply to a
-   * caller.
+   * Returns the plan that is cached under the entire SQL and valid under the policies that apply
+   * to a caller.
    */
   ofText(whole: WholeText, principal: Principal): TextPlan | undefined {
     if (whole.sql.length > WHOLE_LENGTH_MAX) return undefined;
@@ -149,8 +155,8 @@ export class PlanCache {
     if (plan === undefined) return undefined;
     const { prepared } = plan;
     if (prepared.kind === "query" && prepared.isOutgrown()) return undefined;
-    // A Map keeps the order of insertion, and the first entry is evicted first. Inserting the
-    // entry again makes it the most recent one.
+    // A Map keeps the order of insertion, and the first entry is evicted first. Inserting an entry
+    // again makes it the most recent entry.
     if (this.#bytes > this.#bytesMax / 2) {
       this.#entries.delete(text);
       this.#entries.set(text, entry);
@@ -168,7 +174,7 @@ export class PlanCache {
     if (before !== undefined) this.#remove(text, before);
     if (!fitsCache(planBytes, { bytesMax: this.#bytesMax })) return;
     const { version } = this.#catalog;
-    // The new plan replaces an earlier one for the same policies.
+    // The new plan replaces an earlier plan for the same policies.
     const others = before?.catalogVersion === version ? before.plans : [];
     const kept = others.filter((each) => !this.#isFor(principal, each));
     const plans = [...kept, plan].slice(-PLANS_OF_TEXT_MAX);
@@ -207,8 +213,8 @@ function textOf(namespace: string, types: readonly DataType[]): string {
 }
 
 /**
- * Returns the cache key for an entire text. It differs from all keys of texts whose literals have
- * been lifted out.
+ * Returns the cache key for an entire SQL text. It differs from every key of a text whose literals
+ * have been lifted out.
  */
 function wholeKeyOf({ namespace, sql, types }: WholeText): string {
   return `\u0001${textOf(namespace, types)}${sql}`;

@@ -19,13 +19,13 @@ const SHARE_MAX = 1 / 4;
 /**
  * Returns the estimated memory of a cached plan in bytes.
  *
- * @param textLength The number of characters of the statement, without lifted literals.
+ * @param textLength The number of characters of the statement, not counting lifted literals.
  */
 export function planBytesOf(textLength: number): number {
   return PLAN_BYTES + CHARACTER_BYTES * textLength;
 }
 
-/** Whether a plan is small enough for a cache of plans. */
+/** Whether a plan is small enough to be kept in a plan cache. */
 export function fitsCache(planBytes: number, { bytesMax }: { bytesMax: number }): boolean {
   return planBytes <= SHARE_MAX * bytesMax;
 }

@@ -1,8 +1,8 @@
 /**
  * Binds and compiles statements that read or write rows, once for the plan cache.
  *
- * A prepared statement does not depend on the caller: rights are checked at every run, and the
- * owner of the rows comes from the principal of the run.
+ * A prepared statement does not depend on the caller: rights are checked at every execution, and
+ * the owner of the rows comes from the principal of the execution.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -55,11 +55,13 @@ const ROWS_KEPT = 1000;
 
 interface PreparedBase {
   readonly requirements: readonly Requirement[];
-  /** The statement's reads of earlier states, in the order of their indexes. */
+  /**
+   * The table reads of earlier states that the statement contains, in the order of their indexes.
+   */
   readonly pastReads: readonly PastRead[];
-  /** The literals to convert before the statement runs. */
+  /** The literals to be converted before the statement runs. */
   readonly literals: readonly LiteralRead[];
-  /** The names of FILE('x') placeholders, in slot order. */
+  /** The names in placeholders of the form FILE('x'), in slot order. */
   readonly files: readonly string[];
   /** The fields of the returned rows; undefined if the statement returns no rows. */
   readonly fields: readonly SchemaField[] | undefined;
@@ -69,8 +71,8 @@ interface PreparedBase {
   readonly plan: PlanNode | undefined;
   readonly build: OperatorFactory | undefined;
   /**
-   * The number of leading columns that the statement uses. Further columns of the plan's rows are
-   * internal to it.
+   * The number of leading columns of the plan that the statement uses. Further columns are
+   * internal to the plan.
    */
   readonly columnCount: number;
   /** The evaluations of a change whose expressions contain queries. */
@@ -82,30 +84,34 @@ export interface PreparedQuery extends PreparedBase {
   /** The types of the values that the statement returns. */
   readonly types: readonly DataType[];
   readonly build: OperatorFactory;
-  /** A faster way to obtain the same result, if the query has one. */
+  /** A faster way to compute the same result, if the query has one. */
   readonly readRow: RowRead | undefined;
   readonly plan: PlanNode;
   /** The calls to programs that run before the query, in this order. */
   readonly calls: readonly HoistedCall[];
-  /** Whether some table has grown so much that a different join order may be faster. */
+  /** Returns whether a table has grown so much that a different join order may be faster. */
   readonly isOutgrown: () => boolean;
 }
 
 type ChangeKind = BoundChange["kind"];
 
-/** A change to rows in a WITH clause, or the main change of a statement. */
+/** A change to rows in a WITH clause, or the main change after it. */
 export interface PreparedPart extends PlannedChange {
   readonly kind: ChangeKind;
-  /** The name in WITH; undefined for the main query or change. */
+  /** The name of the WITH entry; undefined for the main query or change. */
   readonly name: string | undefined;
   readonly plan: PlanNode | undefined;
 }
 
 /**
- * The rows read by one part of a statement and by those of its evaluations that contain queries.
+ * The rows that one part of a statement reads. They include the rows that its evaluations read, if
+ * these contain queries.
  */
 export interface PartRead extends Pick<PreparedBase, "build" | "columnCount" | "evaluations"> {
-  /** Identifies the rows returned by a change in WITH, for the parts that read them. */
+  /**
+   * Identifies the rows that a change in WITH returns, for the parts of the statement that read
+   * them.
+   */
   readonly returned: Pick<PartProgram, "recursion" | "types"> | undefined;
 }
 
@@ -115,19 +121,19 @@ export interface PreparedDml extends PreparedBase, CompiledChange {
    */
   readonly kind: ChangeKind | "select";
   /**
-   * The change itself. If WITH changes rows, this lists the changes in WITH, and then the main
-   * change, if there is one.
+   * The change that the statement makes. If WITH changes rows, this lists the changes in WITH,
+   * followed by the main change, if there is one.
    */
   readonly changes: readonly PreparedPart[];
   /** The ids of the tables that the statement changes. */
   readonly tableIds: readonly number[];
-  /** Whether the statement's WITH changes rows. */
+  /** Whether the statement has a WITH clause that changes rows. */
   readonly isOfParts: boolean;
   /** The plan of the main query, if WITH changes rows. */
   readonly mainPlan: PlanNode | undefined;
   /**
-   * The reads of the changes in WITH, and then those of the main query or change. Empty unless
-   * WITH changes rows.
+   * The rows that the changes in WITH read, followed by the rows that the main query or change
+   * reads. Empty unless WITH changes rows.
    */
   readonly reads: readonly PartRead[];
   /** The plain numbers that the statement stores in timestamp columns. */
@@ -156,7 +162,7 @@ export function* prepareInSteps(
   }
 }
 
-/** A change to rows, planned and compiled. */
+/** A change to rows that has been planned and compiled. */
 interface MadeChange {
   readonly compiled: CompiledChange;
   readonly rows: ReadingPlan;
@@ -262,8 +268,8 @@ function partedDml(
 }
 
 /**
- * Returns two groups of members of a prepared change: those that describe its result, as
- * determined by RETURNING, and those recorded during binding.
+ * Returns two groups of properties of a prepared change. One group describes its result, as
+ * determined by RETURNING; the other was recorded during binding.
  */
 function answerOf(
   outputs: readonly BoundOutput[] | undefined,
@@ -328,8 +334,8 @@ export function* preparedQuery(
 }
 
 /**
- * Returns a function that tells whether a plan is outdated because tables have grown. Only plans
- * with joins depend on row counts.
+ * Returns a function that tells whether a plan is outdated because tables have grown. Plans
+ * without joins never become outdated, because they do not depend on row counts.
  */
 function outgrowthOf(root: PlanNode): () => boolean {
   const nodes = nodesOf(root);
@@ -342,7 +348,7 @@ function outgrowthOf(root: PlanNode): () => boolean {
   return () => tables.some(({ count, limit }) => count() > limit);
 }
 
-/** A plan for reading the rows to change. */
+/** A plan that reads the rows to be changed. */
 type ReadingPlan = Pick<PreparedDml, "build" | "columnCount" | "plan">;
 
 function rowsOf(query: QueryPlan): ReadingPlan & { readonly build: OperatorFactory };
@@ -398,7 +404,7 @@ function typesOf(outputs: readonly BoundOutput[]): DataType[] {
   return outputs.map(({ expression }) => expression.type);
 }
 
-/** The statement to bind, and the caller it is bound for. */
+/** The statement to bind, and the caller for whom it is bound. */
 export interface Binder {
   readonly statement: StatementBinding;
   readonly principal: Principal;
@@ -409,7 +415,7 @@ export interface Binder {
  * Binds a statement for a caller. If the caller may not read or write a table, errors about its
  * columns become PERMISSION_DENIED, because they would reveal the columns.
  *
- * @throws {DatabaseError} PERMISSION_DENIED, and the errors of `bind`.
+ * @throws {DatabaseError} PERMISSION_DENIED, and the errors that `bind` throws.
  */
 export function boundFor<Bound>(binder: Binder, bind: () => Bound): Bound {
   try {
@@ -432,7 +438,7 @@ export function* boundInSteps(
 }
 
 /**
- * Returns an error in the form that the caller may see.
+ * Converts an error to a form that the caller is permitted to see.
  *
  * @throws {DatabaseError} PERMISSION_DENIED
  */

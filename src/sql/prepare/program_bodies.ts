@@ -1,6 +1,6 @@
 /**
- * Compiles programs: parses a body once, and determines the types of its variables for each
- * version of the catalog and each combination of argument types.
+ * Compiles programs: parses a program's body once, and determines the types of its variables for
+ * each version of the catalog and each combination of argument types.
  */
 import { defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -119,7 +119,7 @@ export function compiledProgram(program: CalledProgram, place: PiecePlace): Comp
   return compiled;
 }
 
-/** Returns the types of all parameters in a call. */
+/** Returns the types of all parameters of a called program. */
 function parameterTypes({ columns = [], entry, types }: CalledProgram): DataType[] {
   let input = 0;
   let output = 0;
@@ -132,7 +132,7 @@ function parameterTypes({ columns = [], entry, types }: CalledProgram): DataType
 
 export interface TypedBody extends Pick<CompiledBody, "body" | "records" | "types"> {}
 
-/** Finds the types of all variables of a body. @throws {DatabaseError} */
+/** Determines the types of all variables of a program's body. @throws {DatabaseError} */
 export function typedBody(
   body: ProcedureBody,
   {
@@ -222,7 +222,7 @@ function namedType(
   return known;
 }
 
-/** Returns the context in which the text of a program looks up names. */
+/** Returns the context in which the SQL text of a program looks up names. */
 export function placeOfProgram(
   { searchNamespace }: Pick<FunctionEntry, "searchNamespace">,
   place: PiecePlace,

@@ -1,6 +1,6 @@
 /**
  * Runs programs during the evaluation of an expression, which cannot wait. Such a program reads at
- * the snapshot of its statement, changes nothing, and must end soon, because nothing else runs in
+ * the snapshot of its statement, changes no data, and must end soon, because nothing else runs in
  * the meantime.
  */
 import type { Clock } from "../../base/clock.ts";
@@ -29,7 +29,7 @@ import { argumentSlots, resultOf } from "./program_results.ts";
 import type { RecordedCalls } from "./recorded_calls.ts";
 import type { AttemptPrograms } from "./statement_context.ts";
 
-/** The parts of a calling statement that its programs may use. */
+/** The parts of a calling statement that the called programs may use. */
 export interface ProgramHost {
   readonly place: PiecePlace;
   readonly clock: Pick<Clock, "yield">;
@@ -103,16 +103,19 @@ export function requireDepth(depth: number, { entry }: Pick<CalledProgram, "entr
   );
 }
 
-/** When the program calls of a query must end, because nothing else runs in the meantime. */
+/**
+ * The times at which the program calls of a query must end, because nothing else runs in the
+ * meantime.
+ */
 interface TimeLimit {
-  /** When the outermost call must end; set when the time is first checked. */
+  /** The time at which the outermost call must end; set when the time is first checked. */
   callEndMs: number | undefined;
   /**
-   * When all calls in a turn of the event loop must end; set when the time is first checked in the
-   * turn.
+   * The time at which all calls in a turn of the event loop must end; set when the time is first
+   * checked in the turn.
    */
   turnEndMs: number | undefined;
-  /** Supplies the time, and checks whether the request may continue. */
+  /** The execution context that supplies the time, and checks whether the request may continue. */
   context: ExecutionContext | undefined;
 }
 
@@ -123,7 +126,7 @@ interface DriverParts {
   readonly place: PiecePlace;
 }
 
-/** Answers the requests of a program immediately. */
+/** Runs a program to its end, answering each of its requests immediately. */
 class QueryDriver {
   readonly #parts: DriverParts;
 
@@ -147,7 +150,7 @@ class QueryDriver {
 
   #answer(ask: Ask): DriverAnswer {
     const { host, place } = this.#parts;
-    // A recursion may contain no loop, so the time is checked at each evaluation as well.
+    // A recursive program may contain no loop, so the time is also checked at each evaluation.
     if (TIMED.has(ask.kind)) this.#checkTime();
     switch (ask.kind) {
       case "value": {
@@ -176,12 +179,15 @@ class QueryDriver {
         host.notice(`${ask.level.toUpperCase()}: ${ask.message}`);
         return { kind: "done" };
       default:
-        // A program that changes nothing has nothing to undo.
+        // A program that changes no data has nothing to undo.
         return { kind: "done" };
     }
   }
 
-  /** Returns a context whose slots are the variables, followed by the results of the calls. */
+  /**
+   * Returns a context whose slots are the program's variables, followed by the results of the
+   * calls.
+   */
   #contextFor(values: readonly Value[], calls: readonly HoistedCall[]): ExecutionContext {
     const { host, inner } = this.#parts;
     const endMs = this.#endMs();
@@ -261,7 +267,7 @@ function tookTooLong(): DatabaseError {
   );
 }
 
-/** The kinds of requests before which the time is checked. */
+/** The kinds of program requests before which the time is checked. */
 const TIMED: ReadonlySet<Ask["kind"]> = new Set(["pause", "rows", "text", "value"]);
 
 const ALONE = "call it on its own, with SELECT f(…) without FROM, SELECT * FROM f(…), or CALL";
