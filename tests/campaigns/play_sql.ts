@@ -93,7 +93,8 @@ async function playStatement(
   const { sql } = statement;
   const settle = await tidemark.guard(sql);
   await temporaries.before(sql);
-  let ours = await tidemark.play(forTidemark(statement));
+  const changed = { ...statement, sql: temporaries.renamed(sql) };
+  let ours = await tidemark.play(forTidemark(changed));
   await temporaries.after(sql, ours);
   // If only one side accepts a setting, it would change the form of that side's later results.
   if (/^set\b/i.test(sql) && (ours.kind === "failure" || WITHOUT_EFFECT.test(sql))) {

@@ -34,6 +34,15 @@ export class Temporaries {
     if (into !== undefined) await this.#note(into, "TABLE");
   }
 
+  /** Returns a statement that reads hidden tables, such as `public.t`, under their other names. */
+  renamed(sql: string): string {
+    return [...this.#hidden].reduce(
+      (text, name) =>
+        text.replaceAll(new RegExp(String.raw`\bpublic\.${keyOf(name)}\b`, "gi"), hiddenName(name)),
+      sql,
+    );
+  }
+
   /** Shows hidden tables again if a statement has dropped the temporary tables before them. */
   async after(sql: string, ours: Played): Promise<void> {
     const dropped = DROP_TABLE.exec(sql)?.[1];
