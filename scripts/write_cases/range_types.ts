@@ -3,9 +3,9 @@ import type { CaseFile } from "./answer.ts";
 
 /** For each subtype, values to use as bounds, in SQL. */
 const SUBTYPES: readonly (readonly [name: string, subtype: string, values: readonly string[]])[] = [
-  ["smallrange", "smallint", ["-32768", "-1", "0", "7"]],
+  ["smallrange", "smallint", ["'-32768'", "'-1'", "'0'", "'7'"]],
   ["bigspan", "bigint", ["-9223372036854775808", "-1", "9007199254740993"]],
-  ["realrange", "real", ["'-infinity'", "-1.5", "-0.25", "1e-30", "3.25", "'NaN'"]],
+  ["realrange", "real", ["'-infinity'", "'-1.5'", "'-0.25'", "'1e-30'", "'3.25'", "'NaN'"]],
   ["doublerange", "double precision", ["'-Infinity'", "-100.00007", "1", "1.5", "'NaN'"]],
   ["scaledrange", "numeric(10,2)", ["-1.005", "1.50", "1.5001", "99999999999.9"]],
   ["flagrange", "boolean", ["false", "true"]],
@@ -133,9 +133,44 @@ const STORED: readonly string[] = [
   "SELECT '{}'::many_exact",
 ];
 
+/** Functions whose types follow from the ranges that a call passes. */
+const POLYMORPHIC: readonly string[] = [
+  "CREATE TYPE onerange AS RANGE (subtype = int4)",
+  "CREATE FUNCTION first_of(a anyarray, r anyrange) RETURNS anyelement LANGUAGE sql AS 'SELECT $1[1] + lower($2)'",
+  "SELECT first_of(ARRAY[1, 2], int4range(10, 20)), first_of(ARRAY[1, 2], onerange(10, 20)), first_of('{1,2}', int4range(10, 20))",
+  "SELECT first_of(ARRAY[1, 2], numrange(10, 20))",
+  "SELECT first_of(ARRAY[1, 2], int4multirange(int4range(1, 2)))",
+  "CREATE FUNCTION broken(a anyelement) RETURNS anyrange LANGUAGE sql AS 'SELECT int4range(1, 2)'",
+  "CREATE FUNCTION broken(INT) RETURNS anyrange LANGUAGE sql AS 'SELECT int4range(1, 2)'",
+  "CREATE FUNCTION broken(r anycompatiblerange) RETURNS anyrange LANGUAGE sql AS 'SELECT $1'",
+  "CREATE FUNCTION broken(a anyelement, OUT r anymultirange, OUT t TEXT) LANGUAGE sql AS $$ SELECT '{}', 'x' $$",
+  "CREATE FUNCTION extent(anyrange) RETURNS anyelement LANGUAGE sql AS 'SELECT upper($1) - lower($1)'",
+  "SELECT extent(int4range(1, 17)), extent(numrange(1.0001, 123.123)), extent('[1,4]'::onerange)",
+  "CREATE FUNCTION near(a anycompatiblearray, r anycompatiblerange) RETURNS anycompatible LANGUAGE sql AS 'SELECT $1[1] + lower($2)'",
+  "SELECT near(ARRAY[1, 2], int4range(10, 20)), near(ARRAY[1, 2], numrange(10, 20)), pg_typeof(near(ARRAY[1, 2], numrange(10, 20)))",
+  "SELECT near(ARRAY[1.1, 2], int4range(10, 20))",
+  "CREATE FUNCTION several(r anyrange, OUT m anymultirange, OUT e anyelement, OUT l anyarray) LANGUAGE sql AS 'SELECT multirange($1), lower($1), ARRAY[lower($1), upper($1)]'",
+  "SELECT * FROM several(int4range(1, 5))",
+  "SELECT (several(onerange(1, 5))).*",
+  "SELECT * FROM several(numrange(1.5, 2))",
+  "CREATE FUNCTION halves(m anymultirange) RETURNS TABLE (r anyrange, e anyelement) LANGUAGE sql AS 'SELECT u, lower(u) FROM unnest($1) AS u'",
+  "SELECT * FROM halves('{[1,3),[5,7)}'::int4multirange)",
+  "SELECT e, r FROM halves('{[1,3),[3,5]}'::one_multirange) h ORDER BY e DESC",
+  "SELECT e, r FROM halves('{[1,3),[3,5]}'::onemultirange) h ORDER BY e DESC",
+  "CREATE FUNCTION meets(r anycompatiblerange, m anycompatiblemultirange) RETURNS BOOLEAN LANGUAGE sql AS 'SELECT $1 && $2'",
+  "SELECT meets(int4range(1, 5), '{[2,3)}'::int4multirange), meets(int4range(1, 5), '{[7,8)}')",
+  "SELECT meets(int4range(1, 5), '{[2,3)}'::nummultirange)",
+  "SELECT meets(int4range(1, 5), '{[2,3)}'::onemultirange)",
+  "CREATE FUNCTION clipped(r anyrange, e anyelement) RETURNS anyrange LANGUAGE plpgsql AS $$ DECLARE low e%TYPE := lower(r); BEGIN IF e > low THEN low := e; END IF; RETURN r * r; END $$",
+  "SELECT clipped(int4range(1, 5), 3), pg_typeof(clipped(onerange(1, 5), 3))",
+  "SELECT clipped(int4range(1, 5), 3.5)",
+  "DROP FUNCTION extent(anyrange)",
+  "SELECT extent(int4range(1, 17))",
+];
+
 export const RANGE_TYPES: CaseFile = {
   name: "range_types",
   about: "range types that CREATE TYPE defines",
   extension: "btree_gist",
-  statements: [...OF_SUBTYPES, ...DEFINED, ...STORED],
+  statements: [...OF_SUBTYPES, ...DEFINED, ...STORED, ...POLYMORPHIC],
 };

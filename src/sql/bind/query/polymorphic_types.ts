@@ -7,7 +7,7 @@
  *
  * All types of a family depend on the same element. The element of the first family comes from the
  * arguments as they are, and that of the second is their common type. Here, numbers in arguments
- * of the first family are unified, too.
+ * of the first family are unified, too, unless a range determines their type.
  */
 import type { PolymorphicType, RoutineType } from "../../../catalog/mod.ts";
 import {
@@ -99,7 +99,7 @@ export function actualTypesOf(
       if (member?.family !== family || type === undefined) return [];
       return [{ shape: member.shape, type }];
     });
-    const types = familyTypesOf(ofFamily);
+    const types = familyTypesOf(ofFamily, family);
     if (types === "none") return undefined;
     if (types !== undefined) actual[family] = types;
   }
@@ -116,7 +116,10 @@ interface FamilyArgument {
  * Returns the types that the arguments of a family determine; undefined if they determine none, and
  * "none" if they contradict one another.
  */
-function familyTypesOf(given: readonly FamilyArgument[]): FamilyTypes | "none" | undefined {
+function familyTypesOf(
+  given: readonly FamilyArgument[],
+  family: Family,
+): FamilyTypes | "none" | undefined {
   const elements: DataType[] = [];
   let range: RangeType | undefined;
   for (const { shape, type } of given) {
@@ -129,6 +132,11 @@ function familyTypesOf(given: readonly FamilyArgument[]): FamilyTypes | "none" |
     range = rangeTypeOf(type);
   }
   if (elements.length === 0 && range === undefined) return undefined;
+  if (family === "same" && range !== undefined) {
+    const { bound } = range;
+    const fits = elements.every((type) => type.kind === "unknown" || isOneType(type, bound));
+    return fits ? { element: bound, range } : "none";
+  }
   const element = commonType(range === undefined ? elements : [...elements, range.bound]);
   if (element === undefined) return "none";
   if (range === undefined) return { element, range };
