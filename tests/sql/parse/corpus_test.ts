@@ -100,6 +100,10 @@ const OTHERWISE: readonly { readonly of: RegExp; readonly because: string }[] = 
     of: /^CREATE (?:OR REPLACE )?RECURSIVE VIEW\b/,
     because: "the query around the recursion selects * instead of naming the columns",
   },
+  {
+    of: /\bINDEX .* USING (?:brin|hash)\b/,
+    because: "a sorted index takes the place of BRIN and hash indexes",
+  },
   { of: /^COMMENT ON COLLATION\b/, because: "a collation is kept as a type of text" },
   { of: /^RESET\b/, because: "a setting is reset by setting it to its default" },
   { of: /^EXPLAIN\b/, because: "every option is printed, and PostgreSQL's tree has those written" },
