@@ -2,8 +2,8 @@
  * Binds the SQL in programs. Each variable is a slot, so the values of a call are the slots of all
  * its statements.
  *
- * The bound form of a piece of SQL is stored with it. It is valid for one version of the catalog,
- * for callers to whom the same policies apply, and for one type of each record.
+ * The bound form of an SQL statement or expression is stored with it. It is valid for one version
+ * of the catalog, for callers to whom the same policies apply, and for one type of each record.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -59,7 +59,7 @@ export interface PiecePlace {
   readonly ctes?: CteList | undefined;
 }
 
-/** An expression that needs no query. */
+/** A bound expression that needs no query. */
 export interface BoundValue {
   readonly kind: "value";
   readonly type: DataType;
@@ -70,9 +70,9 @@ export interface BoundValue {
 
 export interface BoundRowsPiece {
   readonly kind: "rows";
-  /** The statement. The cells of its rows are plain values. */
+  /** The prepared statement. The cells of its rows are plain values. */
   readonly prepared: Prepared;
-  /** The types of the values that it returns; undefined if it returns no rows. */
+  /** The columns of the returned rows; undefined if the statement returns no rows. */
   readonly columns: readonly { readonly name: string; readonly type: DataType }[] | undefined;
   readonly requirements: Prepared["requirements"];
 }
@@ -90,7 +90,8 @@ interface KeptPiece {
 const kept = new WeakMap<object, KeptPiece>();
 
 /**
- * Returns the bound form of a piece of SQL, after checking the caller's rights.
+ * Returns the bound form of an SQL statement or expression of a program, after checking the
+ * caller's rights.
  *
  * @throws {DatabaseError}
  */
@@ -144,7 +145,7 @@ function newlyBound(piece: SqlPiece, frame: ProgramFrame, place: PiecePlace): Bo
   return boundRows(query, { frame, names, place });
 }
 
-/** The variables that a piece of SQL can refer to. */
+/** The variables to which an SQL statement or expression of a program can refer. */
 export interface PieceScope {
   readonly frame: ProgramFrame;
   readonly names: VisibleName | undefined;
@@ -288,7 +289,7 @@ function rowsPiece(prepared: Prepared): BoundRowsPiece {
   };
 }
 
-/** Expands `r.*` in the rows of VALUES into single fields. */
+/** Expands `r.*` in the rows of VALUES into its single fields. */
 function withRowsWritten<Node extends Statement>(
   node: Node,
   { frame, names }: Pick<PieceScope, "frame" | "names">,

@@ -19,7 +19,7 @@ export function resultOf(frame: ProgramFrame): Value {
     const cells = outputsOf(frame, outputs);
     return isRow ? { cells } : (cells[0] ?? null);
   }
-  // A function without a result returns an empty string.
+  // A function that returns no result has an empty string as its value.
   if (isVoid) return "";
   const { returned } = frame;
   if (returned === undefined || returned.value === null) return null;

@@ -8,9 +8,9 @@
  *     run 3   (1)     (2)     (3)     (4)     call 5
  *
  * A restarted query reads the same snapshot, and so makes the same calls, although perhaps in a
- * different order. A query that does not, because its arguments are random, is not interrupted any
- * more. Nor can a change be restarted. In these cases, `program_calls.ts` limits the time of the
- * calls.
+ * different order. A query that makes different calls, because its arguments are random, is no
+ * longer interrupted. A change cannot be restarted either. In these cases, `program_calls.ts`
+ * limits the time of the calls.
  *
  * Invariant: a run spends at least as much time on new calls as on its work before them, so the
  * restarts at most double the time of the query.
@@ -24,7 +24,7 @@ import { textOfRow } from "../maintain/row_text.ts";
 
 /**
  * The minimum time, in milliseconds, before a run is interrupted. Operators that pass on rows in
- * small groups let other work run earlier than that.
+ * small groups let other work run earlier.
  */
 const RUN_MS_MIN = 10;
 
@@ -34,12 +34,12 @@ const RUN_MS_MIN = 10;
  */
 const RESULT_BYTES = 150;
 
-/** The results of the calls to a program with the same arguments. */
+/** The results of all calls to a program with the same arguments. */
 interface RecordedResults {
   readonly values: Value[];
-  /** The run that last used a result. */
+  /** The number of the run that last used one of these results. */
   run: number;
-  /** The number of results that this run has used. */
+  /** The number of these results that the last run to use them has used so far. */
   usedCount: number;
 }
 
@@ -57,14 +57,17 @@ export class RecordedCalls {
   /** The recorded results of each program, keyed by the text of the arguments. */
   readonly #results = new Map<CalledProgram, Map<string, RecordedResults>>();
   #run = 0;
-  /** The number of results recorded before the current run. */
+  /** The number of results that earlier runs have recorded. */
   #earlierCount = 0;
   /** The number of results that the current run has used or recorded. */
   #usedCount = 0;
   #recordedCount = 0;
-  /** The monotonic time at which the run, or its current tick of the event loop, began. */
+  /**
+   * The monotonic time at which the current run began, or its current tick of the event loop if
+   * that began later.
+   */
   #beganMs: number;
-  /** The monotonic time of the tick's first call without a recorded result. */
+  /** The monotonic time of the first call in the current tick that had no recorded result. */
   #newSinceMs: number | undefined;
   #canRestart: boolean;
 
@@ -75,7 +78,7 @@ export class RecordedCalls {
     this.#canRestart = options.sleeps !== undefined;
   }
 
-  /** To be called when the query is restarted. */
+  /** Must be called when the query is restarted. */
   beginAnew(): void {
     this.#run += 1;
     this.#earlierCount = this.#recordedCount;
@@ -87,7 +90,7 @@ export class RecordedCalls {
    * Returns the recorded result of a call, or runs the program.
    *
    * @throws ASLEEP if the time slice is over.
-   * @throws {DatabaseError} MEMORY_EXCEEDED, and the errors of the program
+   * @throws {DatabaseError} MEMORY_EXCEEDED, and the errors of the program.
    */
   resultOf(program: CalledProgram, args: readonly Value[], run: () => Value): Value {
     if (!this.#canRestart) return run();

@@ -16,8 +16,8 @@ import { isSelectNode } from "../parse/ast/query_nodes.ts";
 export interface RowIdentifier {
   readonly value: BoundExpression;
   /**
-   * Returns the identifier as an item for the select list; undefined if it cannot be written
-   * there.
+   * Returns the identifier as an item for the select list; undefined if it cannot be written in
+   * the select list.
    */
   readonly written: (node: SelectFromStatement) => Expr | undefined;
 }
@@ -51,13 +51,14 @@ export function rowIdentifiersOf(select: BoundSelect): readonly RowIdentifier[] 
 }
 
 /**
- * Returns an expression of the query as an item for the select list; undefined if it would mean
- * something else there.
+ * Returns an expression of the query as an item for the select list; undefined if the expression
+ * would have a different meaning in the select list.
  */
 function itemOf(item: object | undefined): Expr | undefined {
   if (item === undefined || !("type" in item)) return undefined;
   const expression = item as Expr;
-  // A number or a list refers to items of the select list, which are already outputs.
+  // An expression that is a number or a list refers to items of the select list, which are already
+  // outputs.
   const isIndirect = expression.type === "integer" || expression.type === "list";
   return isIndirect || isSelectNode(expression) ? undefined : expression;
 }
@@ -113,15 +114,15 @@ function keyOf({
 }
 
 /**
- * Finds the identifiers of a derived table's query among the columns of the table. Returns
- * undefined if some of them are not there.
+ * Finds the identifiers of a derived table's query among the columns of the derived table. Returns
+ * undefined if the derived table lacks some of them.
  */
 function identifiersThrough(
   query: BoundSelect,
   { columns }: Pick<BoundRelation, "columns">,
 ): readonly RowIdentifier[] | undefined {
   const { limit, withTies } = query;
-  // A derived table with LIMIT 1 contributes at most one row to each row that it is joined with,
+  // A derived table with LIMIT 1 contributes at most one row to each row with which it is joined,
   // so it needs no identifiers.
   if (limit?.kind === "constant" && Number(limit.value) === 1 && !withTies) return [];
   const identifiers = rowIdentifiersOf(query);

@@ -1,7 +1,7 @@
 /**
  * Implements nextval, currval, lastval and setval for statements on the event loop.
  *
- * currval and lastval return numbers that the same request or its transaction has taken before.
+ * currval and lastval return numbers that the same request or its transaction has taken earlier.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -20,7 +20,7 @@ import { visibleTable } from "../names/table_names.ts";
 import { nameInText } from "../parse/name_in_text.ts";
 import type { AttemptNumbers } from "./attempt_numbers.ts";
 
-/** The part of the catalog that manages the numbers of sequences. */
+/** The operations of the catalog that manage the numbers of sequences. */
 export type SequenceCatalog = Pick<
   Catalog,
   | "namespace"
@@ -40,19 +40,22 @@ export interface SequenceCallsOptions {
   readonly principal: Principal;
   /** The namespace in which sequence functions look up unqualified names. */
   readonly namespace: string;
-  /** The numbers that the request has taken, and then those that its transaction has taken. */
+  /**
+   * The numbers that the request has taken from sequences, followed by the numbers that its
+   * transaction has taken.
+   */
   readonly taken: readonly TakenNumbers[];
   readonly isReadOnly: boolean;
   /**
-   * The record of the current attempt to run the statement; absent if the statement cannot be
-   * restarted.
+   * Records the numbers that the current attempt to run the statement takes; absent if the
+   * statement cannot be restarted.
    */
   readonly attempt: AttemptNumbers | undefined;
 }
 
 export class OwnSequenceCalls implements SequenceCalls {
   readonly #options: SequenceCallsOptions;
-  /** The sequences found by name. They are valid as long as the catalog is unchanged. */
+  /** The sequences found by name. They remain valid as long as the catalog is unchanged. */
   readonly #found = new Map<string, SequenceEntry>();
   #foundVersion: number;
 

@@ -45,7 +45,7 @@ import { OwnObjectCalls } from "./object_calls.ts";
 import { PastSeqs, type PastStore } from "./past_seqs.ts";
 import { OwnSequenceCalls } from "./sequence_calls.ts";
 
-/** The parts of the database that an execution needs. */
+/** The parts of the SQL environment that the execution of a statement needs. */
 export type ExecutionDeps = Pick<
   SqlEnvironment,
   "catalog" | "clock" | "limits" | "random" | "spillSpace" | "storageQuota" | "store" | "version"
@@ -57,7 +57,7 @@ export type ExecutionDeps = Pick<
 export interface QueryDeps extends Omit<ExecutionDeps, "catalog" | "store"> {
   readonly catalog: Pick<Catalog, "namespace" | "tableById">;
   readonly store: ReadStore;
-  /** Takes numbers from sequences, for a statement that does not run on the event loop. */
+  /** Takes numbers from sequences for a statement that does not run on the event loop. */
   readonly sequences: SequenceCalls;
   readonly objects: ObjectCalls;
   readonly settings: SettingCalls;
@@ -66,30 +66,33 @@ export interface QueryDeps extends Omit<ExecutionDeps, "catalog" | "store"> {
 export interface ContextOptions {
   readonly principal: Principal;
   readonly namespace: string;
-  /** The values of the parameters, followed by those of lifted literals or files. */
+  /** The values of the parameters, followed by the values of lifted literals or files. */
   readonly slots: readonly Value[];
   /** The seq at which the statement reads if it is not in a transaction. */
   readonly atSeq: Seq;
   /**
-   * In a reader thread, the seqs of the statement's past reads, in the order of their indexes.
-   * Absent on the event loop.
+   * The seqs at which the statement reads earlier states of tables, in the order of the indexes of
+   * these reads. Present only in a reader thread.
    */
   readonly pastSeqs?: readonly Seq[] | undefined;
   readonly transaction?: Transaction | undefined;
-  /** The staged rows of the transaction, for a reader thread. */
+  /** The rows that the transaction has staged; present only in a reader thread. */
   readonly staged?: StagedRows | undefined;
   /** The store to which changes are written. */
   readonly writes?: WriteStore | undefined;
-  /** The time of the statement; if absent, the current time or the time of the transaction. */
+  /**
+   * The time of the statement. If it is absent, the current time or the time of the transaction
+   * applies.
+   */
   readonly nowMicros?: number | undefined;
   /** Returns the settings of the request; absent for expressions that belong to no request. */
   readonly settings?: (() => SettingCalls) | undefined;
   readonly uploads?: UploadSink | undefined;
   readonly copyInput?: CopyInput | undefined;
   readonly division?: QueryShare | undefined;
-  /** Whether the statement's WITH changes rows. */
+  /** Whether the statement has a WITH clause that changes rows. */
   readonly isOfParts?: boolean;
-  /** The measurements of EXPLAIN ANALYZE. */
+  /** Collects the measurements of EXPLAIN ANALYZE. */
   readonly profile?: Profile | undefined;
   /**
    * The ledger of the request; absent for expressions of definitions and live queries, which
@@ -101,15 +104,18 @@ export interface ContextOptions {
    * if the statement runs to completion without interruption.
    */
   readonly sliceEndMs?: number | undefined;
-  /** Implements PG_SLEEP for the statement; absent if the statement may not sleep. */
+  /** Implements pg_sleep for the statement; absent if the statement may not sleep. */
   readonly sleeps?: Sleeps | undefined;
   /** Runs the programs that expressions call; absent for expressions that belong to no request. */
   readonly programs?: AttemptPrograms | undefined;
-  /** Takes advisory locks; absent if the statement cannot call functions that do so. */
+  /** Takes advisory locks; absent if the statement cannot call the functions that take them. */
   readonly advisory?: AttemptLocks | undefined;
-  /** Calls trigger functions; absent if the statement changes nothing. */
+  /** Calls trigger functions; absent if the statement changes no rows. */
   readonly triggers?: (() => TriggerCalls) | undefined;
-  /** The rows that the statements of a trigger read by the names in REFERENCING. */
+  /**
+   * The transition tables: the rows that the statements of a trigger read by the names in
+   * REFERENCING.
+   */
   readonly transition?: ReadonlyMap<BoundRecursion, MaterialisedRows> | undefined;
   /** The nesting depth of triggers at which the statement runs. */
   readonly triggerDepth?: number | undefined;
@@ -119,13 +125,13 @@ export interface ContextOptions {
 
 /** Takes advisory locks for a statement that may be restarted. */
 export interface AttemptLocks extends AdvisoryCalls {
-  /** To be called before the statement is restarted. */
+  /** Must be called before the statement is restarted. */
   beginAnew(): void;
 }
 
 /** Runs programs for one attempt of a statement. */
 export interface AttemptPrograms extends ProgramCalls {
-  /** To be called before the statement is restarted. */
+  /** Must be called before the statement is restarted. */
   beginAnew?(): void;
 }
 
@@ -140,14 +146,14 @@ export const NO_PRINCIPAL: Principal = {
   sessionId: "",
 };
 
-/** The context for a whole statement. It also records the progress of the statement. */
+/** The execution context of a whole statement. It also records the progress of the statement. */
 export interface StatementContext extends ExecutionContext {
   /** Whether the statement reads rows in a sort order that only the event loop maintains. */
   readonly readsInOrder: boolean;
-  /** Implements PG_SLEEP; undefined if the query cannot call it. */
+  /** Implements pg_sleep; undefined if the query cannot call it. */
   readonly sleeps: Sleeps | undefined;
   /**
-   * Discards everything read so far, so that the statement can be restarted.
+   * Discards all rows read so far, so that the statement can be restarted.
    *
    * @param sliceEndMs See {@linkcode ContextOptions}.
    */
@@ -205,21 +211,21 @@ export function newReaderContext(deps: QueryDeps, options: ContextOptions): Stat
 
 const NOTHING: ReadonlyMap<never, never> = new Map<never, never>();
 
-/** The objects behind functions such as nextval and current_setting, created on demand. */
+/** The objects that implement functions such as nextval and current_setting, created on demand. */
 interface ContextCalls {
   sequences(): SequenceCalls;
   objects(): ObjectCalls;
   settings(): SettingCalls;
   /**
-   * To be called before the statement is restarted. Gives the numbers taken by this attempt back
-   * to their sequences.
+   * Must be called before the statement is restarted. Returns the numbers that this attempt has
+   * taken to their sequences.
    */
   beginAnew?(): void;
 }
 
 /**
- * The context of an execution. Its memory budget and the objects behind function calls are created
- * on demand, because a read by key needs neither.
+ * The context of an execution. Its memory budget and the objects that implement function calls are
+ * created on demand, because a lookup by key needs neither.
  */
 class OwnContext implements StatementContext {
   readonly store: ReadStore;
@@ -401,7 +407,7 @@ class OwnContext implements StatementContext {
   }
 
   pause(): Promise<void> {
-    // The work before the first pause counts as an entire time slice.
+    // The work before the first pause is counted as an entire time slice.
     this.#pause ??= pauser(this.#deps.clock, { check: () => this.checkTime(), firstSliceMs: 0 });
     return this.#pause();
   }
@@ -442,7 +448,9 @@ class OwnContext implements StatementContext {
   }
 }
 
-/** Stands in for the settings in expressions that belong to no request. Every access throws. */
+/**
+ * Takes the place of the settings in expressions that belong to no request. Every access throws.
+ */
 const NO_SETTINGS: SettingCalls = {
   current: () => {
     throw noRequest("CURRENT_SETTING");
@@ -452,7 +460,7 @@ const NO_SETTINGS: SettingCalls = {
   },
 };
 
-/** Stands in for advisory locks in statements that cannot take any. Every call throws. */
+/** Takes the place of advisory locks in statements that cannot take any. Every call throws. */
 const NO_ADVISORY_LOCKS: AdvisoryCalls = {
   lock: refuseLock,
   tryLock: refuseLock,
@@ -469,7 +477,7 @@ function refuseLock(): never {
   );
 }
 
-/** Stands in for programs in expressions that belong to no request. Every call throws. */
+/** Takes the place of programs in expressions that belong to no request. Every call throws. */
 const NO_PROGRAMS: ProgramCalls = {
   call: ({ entry: { name, namespace } }) => {
     throw new DatabaseError(

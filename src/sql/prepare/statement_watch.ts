@@ -1,5 +1,5 @@
 /**
- * Checks, while a statement or a live query is bound, that its request may continue and that the
+ * Checks, while a statement or a live query is bound, that its request may continue and that its
  * bound form does not take too much memory. Memory for rows is counted in
  * `execute/materialised/memory_budget.ts`.
  */
@@ -14,7 +14,10 @@ import type { SqlEnvironment } from "../ports/environment.ts";
  */
 const UNRUN_BYTES_MIN: number = 64 * 2 ** 20;
 
-/** Returns a check that throws STATEMENT_TIMEOUT, CANCELLED or MEMORY_EXCEEDED. */
+/**
+ * Returns a check that throws STATEMENT_TIMEOUT, CANCELLED or MEMORY_EXCEEDED if the request must
+ * end.
+ */
 export function watchOf(
   ledger: RequestLedger,
   { clock, limits }: Pick<SqlEnvironment, "clock" | "limits">,

@@ -1,5 +1,6 @@
 /**
- * Finds statements that read deleted rows. Their rows depend on the caller's right to read history.
+ * Finds statements that read deleted rows. The rows that such a statement returns depend on the
+ * caller's right to read history.
  */
 import type { PlanNode } from "../plan/plan.ts";
 import { measuredNodes } from "./measured_nodes.ts";
@@ -7,7 +8,7 @@ import type { Prepared } from "./prepared.ts";
 
 /**
  * Caches the result for each statement, so that plans from the plan cache are not examined at each
- * run.
+ * execution.
  */
 const TOMBSTONE_READS = new WeakMap<Prepared, boolean>();
 
@@ -23,7 +24,7 @@ export function mayReadTombstones(prepared: Prepared): boolean {
   return mayRead;
 }
 
-/** Returns the plans of all reads of a statement, in all of its parts. */
+/** Returns the plans with which a statement reads rows, in all of its parts. */
 function plansOf(prepared: Prepared): readonly PlanNode[] {
   if (prepared.kind === "query") return [prepared.plan];
   const { changes, mainPlan } = prepared;

@@ -31,7 +31,7 @@ export function* askText(
   return yield* askRows({ kind: "text", sql, using: values });
 }
 
-/** Returns the rows of a query or of an EXECUTE. */
+/** Returns the rows of a query or of an EXECUTE statement. */
 export function* askSource(
   source: RowsNode,
   { cursors, frame }: ProgramRun,

@@ -1,6 +1,6 @@
 /**
- * Defines what the interpreter of program bodies can ask of its driver. The interpreter is a
- * generator: it yields what it needs, and the driver answers, immediately or later. The same
+ * Defines the requests of the interpreter of program bodies to its driver. The interpreter is a
+ * generator: it yields a request, and the driver answers, immediately or later. The same
  * interpreter therefore serves statements that wait and expressions that do not.
  */
 import type { DataType, Row, Value } from "../../types/mod.ts";
@@ -19,17 +19,17 @@ export interface AnswerColumn {
   readonly type: DataType;
 }
 
-/** The result of a statement. */
+/** The result of an SQL statement in a program. */
 export interface RowsAnswer {
   readonly kind: "rows";
-  /** The columns; undefined if the statement does not return rows. */
+  /** The columns of the returned rows; undefined if the statement returns no rows. */
   readonly columns: readonly AnswerColumn[] | undefined;
   readonly rows: readonly Row[];
   /** The number of rows that the statement returned or changed. */
   readonly rowCount: number;
-  /** For CALL: the index of the argument that each column is assigned to. */
+  /** For CALL: the index of the argument to which each column is assigned. */
   readonly outputArguments?: readonly number[];
-  /** Whether the statement leaves FOUND and the row count unchanged, as a definition does. */
+  /** Whether the statement leaves FOUND and the row count unchanged, as a DDL statement does. */
   readonly isUtility?: true;
 }
 
@@ -55,13 +55,13 @@ export type Ask =
   | { readonly kind: "begin" }
   /** Ends the innermost subtransaction, keeping or undoing its changes. */
   | { readonly kind: "end"; readonly isKept: boolean }
-  /** Lets other work run. */
+  /** Lets other work of the event loop run. */
   | { readonly kind: "pause" }
   | { readonly kind: "notice"; readonly level: RaiseLevel; readonly message: string };
 
 export type DriverAnswer = NoAnswer | RowsAnswer | ValueAnswer;
 
-/** A computation that asks a driver for what it needs. */
+/** A computation that yields requests to a driver and receives the answers. */
 export type ProgramSteps<Result> = Generator<Ask, Result, DriverAnswer>;
 
 export function* askValue(piece: ValuePiece, frame: ProgramFrame): ProgramSteps<Typed> {

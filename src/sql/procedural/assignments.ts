@@ -1,4 +1,4 @@
-/** Assigns values to variables and parts of variables, and stores rows in variables. */
+/** Assigns values to variables and to parts of variables, and stores rows in variables. */
 import { DatabaseError } from "../../base/errors.ts";
 import { type DataType, INT, type Row, TEXT, UNKNOWN_NULL } from "../../types/mod.ts";
 import { withElement, withSlice } from "../functions/array_assign.ts";
@@ -7,7 +7,7 @@ import { askValue, type ProgramSteps, type RowsAnswer, type Typed } from "./asks
 import { assigned, noField, type ProgramFrame, rowTyped } from "./frame.ts";
 import type { IntoNode, TargetNode, TargetStep, ValuePiece } from "./tree.ts";
 
-/** Assigns a value to a variable or a part of one. */
+/** Assigns a value to a variable or to a part of a variable. */
 export function* assignTo(
   target: TargetNode,
   given: Typed,
@@ -27,11 +27,11 @@ export function* assignTo(
 interface PartGiven {
   readonly steps: readonly TargetStep[];
   readonly given: Typed;
-  /** The name of the variable or field, for messages. */
+  /** The name of the variable or field, for error messages. */
   readonly name: string;
 }
 
-/** Returns a value with one part replaced. */
+/** Returns a copy of a value in which one field, element or slice has been replaced. */
 function* withPart(
   { type, value }: Typed,
   { given, name, steps }: PartGiven,
@@ -106,7 +106,7 @@ function* withElements(
   return { type, value: withSlice(value, bounds, assigned(given, type)) };
 }
 
-/** Evaluates a position in an array; undefined if a slice leaves out that bound. */
+/** Evaluates an array subscript; undefined if a slice leaves out this bound. */
 function* positionOf(
   piece: ValuePiece | undefined,
   frame: ProgramFrame,
@@ -116,11 +116,11 @@ function* positionOf(
 
 interface Stored {
   readonly answer: RowsAnswer;
-  /** Whether more than one row is an error. */
+  /** Whether a result of more than one row is an error. */
   readonly isSingle: boolean;
 }
 
-/** Stores the first row of an answer in the targets, or NULL if there is none. */
+/** Stores the first row of a result in the target variables, or NULL if there is no row. */
 export function* storeInto(
   { isStrict, targets }: IntoNode,
   { answer, isSingle }: Stored,
@@ -167,7 +167,7 @@ export function* storeRow(
     const { type } = frame.typed(only.slot);
     if (frame.isRecord(only.slot) || type.kind === "row") {
       const whole = rowTyped(columns, row ?? columns.map(() => null));
-      // If there is no row, the variable becomes a row with NULL in every field.
+      // If there is no row, the variable gets a row with NULL in every field.
       frame.assign(only.slot, whole);
       return;
     }

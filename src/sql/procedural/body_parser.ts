@@ -1,6 +1,6 @@
 /**
- * Parses the blocks of a body, with their declarations and handlers. Keeps track of the variables
- * and the visible names.
+ * Parses the blocks of a PL/pgSQL body, with their declarations and handlers. Keeps track of the
+ * variables and the visible names.
  */
 import type { QName } from "../parse/ast/ast.ts";
 import { BodyTokens, queryPiece, typeIn } from "./body_tokens.ts";
@@ -19,23 +19,23 @@ import type {
   VisibleName,
 } from "./tree.ts";
 
-/** The name of a variable that exists before the body begins, such as a parameter. */
+/** The name of a variable that exists before the body begins to run, such as a parameter. */
 export interface GivenName {
-  /** The name; undefined for a parameter that can be referred to only as `$n`. */
+  /** The name; undefined for a parameter to which only `$n` can refer. */
   readonly name: string | undefined;
 }
 
 export interface BodyContext {
   /** The name of the function, which can qualify its parameters. */
   readonly label: string | undefined;
-  /** The variables that the caller provides. They have the first slots. */
+  /** The variables that the caller provides. They occupy the first slots. */
   readonly given: readonly GivenName[];
-  /** The number of these variables that `$n` can refer to. */
+  /** The number of caller-provided variables to which `$n` can refer. */
   readonly positionalCount: number;
   readonly returns: ReturnForm;
 }
 
-/** The form of RETURN allowed in a body. */
+/** The form of RETURN that a body may use. */
 export interface ReturnForm {
   readonly kind: "nothing" | "outputs" | "value";
   readonly isSet: boolean;
@@ -88,7 +88,7 @@ export class BodyParser {
     return { block, found: this.#found, variables: this.#variables };
   }
 
-  /** Reads `<<label>>`, if it follows. */
+  /** Reads a label, `<<label>>`, if one comes next. */
   label(): string | undefined {
     const { tokens } = this;
     if (!tokens.accept("<<")) return undefined;
@@ -124,7 +124,7 @@ export class BodyParser {
     return { kind: "block", line, label, declarations, statements, handlers, caught };
   }
 
-  /** Reads statements up to one of the words `ends`, which is not read itself. */
+  /** Reads statements up to one of the words `ends`, and stops before that word. */
   statements(...ends: readonly string[]): StatementNode[] {
     const statements: StatementNode[] = [];
     while (!this.tokens.isAny(...ends)) {
@@ -145,7 +145,10 @@ export class BodyParser {
     this.#around.pop();
   }
 
-  /** Whether EXIT or CONTINUE can refer to a label or, without one, to an enclosing loop. */
+  /**
+   * Whether EXIT or CONTINUE has a target: the labelled loop or block or, without a label, an
+   * enclosing loop.
+   */
   hasTarget(label: string | undefined, isContinue: boolean): boolean {
     return this.#around.some(
       (each) =>
@@ -153,7 +156,7 @@ export class BodyParser {
     );
   }
 
-  /** Declares a variable that is visible from here on. Returns its slot. */
+  /** Declares a variable that is visible from this point on. Returns its slot. */
   declare(
     name: string,
     declared: DeclaredType,
@@ -163,7 +166,7 @@ export class BodyParser {
     return this.#newVariable(name, declared, label, limits);
   }
 
-  /** Creates a nameless variable, which takes values of any type. Returns its slot. */
+  /** Creates a variable without a name, which takes values of any type. Returns its slot. */
   hidden(): number {
     const slot = this.#variables.length;
     this.#variables.push({ name: "", slot, declared: { kind: "record" }, ...FREE });
@@ -248,7 +251,7 @@ export class BodyParser {
     this.#see(name, found.slot, label);
   }
 
-  /** Reads the type of a declaration. */
+  /** Reads the type in a variable declaration. */
   #type(): DeclaredType {
     const { tokens } = this;
     const distance = tokens.distanceTo([":=", "=", "default", "not", "collate", ";"]);
@@ -267,7 +270,7 @@ export class BodyParser {
     return isCursor ? { kind: "cursor", cursor: undefined } : { kind: "type", dataType };
   }
 
-  /** Reads `name%TYPE` or `name%ROWTYPE`. */
+  /** Reads a type reference: `name%TYPE` or `name%ROWTYPE`. */
   #likeType(distance: number, kind: string): DeclaredType {
     const { tokens } = this;
     const parts = tokens.writtenName()?.parts ?? [];

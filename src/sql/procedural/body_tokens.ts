@@ -1,9 +1,9 @@
 /**
- * Reads the tokens of a function body, and cuts the SQL out of it.
+ * Reads the tokens of a function body, and extracts the SQL from it.
  *
  * In PL/pgSQL, only the word or symbol that follows an SQL expression shows where the expression
- * ends. SQL is therefore cut out up to that token, ignoring occurrences in parentheses and CASE,
- * and then parsed by the SQL parser. Errors in it are reported with their line in the body.
+ * ends. SQL is therefore extracted up to that token, ignoring occurrences in parentheses and CASE,
+ * and then parsed by the SQL parser. Errors in the SQL are reported with their line in the body.
  */
 import { defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -16,7 +16,7 @@ import type { QueryPiece, StatementPiece, ValuePiece, VisibleName } from "./tree
 /** The limits for SQL in a body. The size of the body as a whole has already been checked. */
 const LIMITS = { ...PARSE_LIMITS, sqlBytesMax: Number.POSITIVE_INFINITY };
 
-/** A name as written: `a`, `a.b` or `a.b.c`. */
+/** A name as it is written in the body: `a`, `a.b` or `a.b.c`. */
 export interface WrittenName {
   readonly parts: readonly string[];
 }
@@ -24,7 +24,7 @@ export interface WrittenName {
 export class BodyTokens {
   readonly text: string;
   readonly #tokens: LexedTokens;
-  /** The offsets at which the lines start, beginning with the second line. */
+  /** The offsets at which the lines of the body start, beginning with the second line. */
   readonly #lineStarts: readonly number[];
   token = 0;
 
@@ -35,7 +35,7 @@ export class BodyTokens {
     this.#tokens = tokenize(text);
   }
 
-  /** The number of the line with the next token, counted from 1. */
+  /** The number of the line that contains the next token, counted from 1. */
   get line(): number {
     return this.lineAt(this.start);
   }
@@ -61,8 +61,8 @@ export class BodyTokens {
   }
 
   /**
-   * Returns the word or symbol that is `ahead` tokens after the next one; "" for quoted names and
-   * literals.
+   * Returns the word or symbol that is `ahead` tokens after the next token; "" for quoted names
+   * and literals.
    */
   word(ahead = 0): string {
     const at = this.token + ahead;
@@ -92,7 +92,7 @@ export class BodyTokens {
     }
   }
 
-  /** Whether the token that is `ahead` tokens after the next one can be a name. */
+  /** Whether the token that is `ahead` tokens after the next token can be a name. */
   isName(ahead = 0): boolean {
     const kind = this.#kind(ahead);
     return kind === Token.word || kind === Token.quoted;
@@ -121,7 +121,7 @@ export class BodyTokens {
     return undefined;
   }
 
-  /** Returns the qualified name at a token, without reading it. */
+  /** Returns the qualified name that begins at a token, without reading it. */
   writtenName(ahead = 0): WrittenName | undefined {
     const first = this.nameAt(ahead);
     if (first === undefined) return undefined;
@@ -151,7 +151,7 @@ export class BodyTokens {
   }
 
   /**
-   * Returns the number of tokens before the first of the given words, ignoring those in
+   * Returns the number of tokens before the first of the given words, ignoring words in
    * parentheses and CASE; undefined if the statement ends before any of them.
    */
   distanceTo(words: readonly string[]): number | undefined {
@@ -171,8 +171,8 @@ export class BodyTokens {
   }
 
   /**
-   * Reads the text before one of the given words, which is not read itself. @throws
-   * {DatabaseError}
+   * Reads the text up to one of the given words, and stops before that word.
+   * @throws {DatabaseError}
    */
   textUntil(words: readonly string[], what: string): string {
     const distance = this.distanceTo(words);
@@ -189,14 +189,14 @@ export class BodyTokens {
     return this.text.slice(from, this.#tokens.ends[this.token - 1] ?? from);
   }
 
-  /** Reads an expression that ends before one of the given words. */
+  /** Reads an SQL expression that ends before one of the given words. */
   value(words: readonly string[], names: VisibleName | undefined): ValuePiece {
     const { line } = this;
     const text = this.textUntil(words, "an expression");
     return this.within(line, () => valuePiece(text, names));
   }
 
-  /** Parses a part of the body. Its errors name the given line. */
+  /** Parses a part of the body. An error in it names the given line. */
   within<T>(line: number, parse: () => T): T {
     try {
       return parse();
@@ -206,7 +206,7 @@ export class BodyTokens {
     }
   }
 
-  /** Creates the error for a next token other than the expected one. */
+  /** Returns the error for a next token that is not the expected one. */
   unexpected(expected: string): DatabaseError {
     const found = this.isAtEnd ? "the end of the body" : this.#found();
     return this.wrong(`found ${found}, expected ${expected}`);
@@ -244,7 +244,10 @@ export class BodyTokens {
   }
 }
 
-/** An error in a body. Its position is that of the whole body, so its message names the line. */
+/**
+ * An error in a function body. Its position is that of the whole body, so its message names the
+ * line.
+ */
 class BodyError extends DatabaseError {
   constructor(error: DatabaseError, line: number) {
     const { hint } = error;
@@ -255,14 +258,15 @@ class BodyError extends DatabaseError {
   }
 }
 
-/** Parses an expression, or a query that lacks its leading SELECT. */
+/** Parses an expression, or a query without its leading SELECT. */
 function valuePiece(text: string, names: VisibleName | undefined): ValuePiece {
   try {
     return { kind: "expression", text, names, node: parseExpression(text, LIMITS) };
   } catch (error) {
     if (!(error instanceof DatabaseError) || error.code !== "INVALID_SQL") throw error;
     const node = queryIn(`SELECT ${text}`);
-    // Unless the text is such a query, the first error is more helpful.
+    // If the text is not a query either, the error from parsing it as an expression is more
+    // helpful.
     if (node === undefined) throw error;
     return { kind: "query", text, names, node };
   }

@@ -1,12 +1,12 @@
 /**
- * Lists the error conditions with their names and SQLSTATEs, and decides which of them an error
- * matches.
+ * Lists the error conditions of PL/pgSQL with their names and SQLSTATEs, and decides which
+ * conditions an error matches.
  */
 import { DatabaseError, type ErrorCode, type ErrorDetails } from "../../base/errors.ts";
 import { wireErrorOf } from "../../protocol/mod.ts";
 import type { ConditionNode } from "./tree.ts";
 
-/** The names of the conditions, each followed by its SQLSTATE. */
+/** The names of the error conditions, each followed by its SQLSTATE. */
 const NAMED = [
   "successful_completion 00000 warning 01000 no_data 02000 sql_statement_not_yet_complete 03000",
   "connection_exception 08000 triggered_action_exception 09000 feature_not_supported 0A000",
@@ -86,12 +86,12 @@ export function sqlstateOf({ code, sqlstate }: DatabaseError): string {
   return sqlstate ?? wireErrorOf(code).sqlstate ?? "XX000";
 }
 
-/** Returns the SQLSTATE of a condition; undefined if there is no condition of this name. */
+/** Returns the SQLSTATE of an error condition; undefined if no condition has this name. */
 export function stateOf(condition: ConditionNode): string | undefined {
   return condition.kind === "state" ? condition.state : STATES.get(condition.name);
 }
 
-/** Whether a condition exists. OTHERS counts as one. */
+/** Whether an error condition exists. OTHERS counts as a condition. */
 export function isCondition(condition: ConditionNode): boolean {
   const isOthers = condition.kind === "name" && condition.name === "others";
   return isOthers || stateOf(condition) !== undefined;
@@ -105,7 +105,7 @@ export function unknownCondition(name: string): DatabaseError {
   );
 }
 
-/** The SQLSTATEs that OTHERS does not include. */
+/** The SQLSTATEs that the condition OTHERS does not match. */
 const APART: ReadonlySet<string> = new Set(["57014", "P0004"]);
 
 /** Codes of errors that end a request, even if a program tries to catch them. */
@@ -123,12 +123,12 @@ export function meets(error: DatabaseError, conditions: readonly ConditionNode[]
     if (condition.kind === "name" && condition.name === "others") return !APART.has(state);
     const wanted = stateOf(condition);
     if (wanted === undefined) return false;
-    // An SQLSTATE that ends in 000 stands for its entire class.
+    // An SQLSTATE that ends in 000 matches its entire class.
     return wanted.endsWith("000") ? wanted.slice(0, 2) === state.slice(0, 2) : wanted === state;
   });
 }
 
-/** Additional details of an error, which a handler can read. */
+/** Additional details of an error, which an exception handler can read. */
 export interface RaisedDetails {
   readonly detail?: string | undefined;
   readonly column?: string | undefined;
@@ -143,7 +143,7 @@ export class ProcedureError extends DatabaseError {
   readonly raised: RaisedDetails;
   /** The functions and lines that the error has passed through, innermost first. */
   readonly trace: readonly string[];
-  /** The hint without the lines of `trace`. */
+  /** The hint of the error without the lines of `trace`. */
   readonly ownHint: string | undefined;
 
   constructor(
@@ -175,7 +175,7 @@ function hintWith(
   return shown.length === 0 ? undefined : shown.join("; ");
 }
 
-/** Adds the place in a function that an error has passed through. */
+/** Adds a place in a function, through which an error has passed, to the trace of the error. */
 export function passed(error: DatabaseError, place: string): ProcedureError {
   const known = error instanceof ProcedureError ? error : undefined;
   const { code, earliestSeq, isHidden, message, statementIndex } = error;

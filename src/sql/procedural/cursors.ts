@@ -1,7 +1,7 @@
 /**
- * Runs OPEN, FETCH, MOVE and CLOSE. A cursor contains the rows that its query returned when it was
- * opened. The value of a cursor variable is the name of the open cursor, so a function can pass it
- * to another function called by the same statement.
+ * Runs OPEN, FETCH, MOVE and CLOSE. A cursor contains the rows that its query returned when the
+ * cursor was opened. The value of a cursor variable is the name of the open cursor, so a function
+ * can pass the cursor to another function called by the same statement.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { INT } from "../../types/mod.ts";

@@ -25,22 +25,22 @@ import type { ProcedureBody } from "./tree.ts";
 export interface ResultForm {
   /** The columns of the result; undefined for a record without a column definition. */
   readonly columns: readonly AnswerColumn[] | undefined;
-  /** Whether the result is a row, rather than the value of a single column. */
+  /** Whether the result of the function is a row, rather than the value of a single column. */
   readonly isRow: boolean;
   readonly isSet: boolean;
-  /** The slots of the output parameters; undefined if the function has none. */
+  /** The slots of the output parameters; undefined if the function has no output parameters. */
   readonly outputs: readonly number[] | undefined;
   /** Whether the function returns no value, so that it need not end with RETURN. */
   readonly isVoid: boolean;
 }
 
-/** A body together with the types of its variables. */
+/** A function body together with the types of its variables. */
 export interface CompiledBody {
   readonly body: ProcedureBody;
-  /** The kind, name and types of the function, for messages. */
+  /** The kind, name and types of the function, for error messages. */
   readonly shown: string;
   readonly types: readonly DataType[];
-  /** The slots of records, whose types may differ from call to call. */
+  /** The slots of record variables, whose types may differ from call to call. */
   readonly records: readonly number[];
   readonly result: ResultForm;
 }
@@ -54,7 +54,7 @@ export class ProgramFrame {
   readonly types: DataType[];
   /** The rows collected so far, if the function returns a set. */
   readonly rows: Row[] = [];
-  /** The value of RETURN; undefined until it is executed. */
+  /** The value of RETURN; undefined until a RETURN statement is executed. */
   returned: Typed | undefined;
   /** The number of rows that the last statement returned or changed. */
   rowCount = 0;
@@ -84,7 +84,7 @@ export class ProgramFrame {
   }
 
   /**
-   * Sets a variable to NULL. A record also gets back the type that it had before its first
+   * Sets a variable to NULL. A record also regains the type that it had before its first
    * assignment.
    */
   reset(slot: number): void {
@@ -92,7 +92,7 @@ export class ProgramFrame {
     this.values[slot] = null;
   }
 
-  /** Assigns a value to a record, which takes the type of the value. */
+  /** Assigns a value to a record variable, which takes the type of the value. */
   setRecord(slot: number, { type, value }: Typed): void {
     this.types[slot] = type;
     this.values[slot] = value;
@@ -142,15 +142,15 @@ export class ProgramFrame {
   }
 }
 
-/** Returns a row as a value. */
+/** Returns a row as a single value with its row type. */
 export function rowTyped(columns: readonly AnswerColumn[], row: Row): Typed {
   const fields = columns.map(({ name, type }) => ({ name, type }));
   return { type: { kind: "row", fields }, value: { cells: row } };
 }
 
 /**
- * Converts a value for an assignment: by an assignment cast or, if there is none, via its text
- * form.
+ * Converts a value for an assignment: by an assignment cast or, if there is no such cast, through
+ * its text form.
  *
  * @throws {DatabaseError}
  */
@@ -164,7 +164,7 @@ export function assigned({ type, value }: Typed, to: DataType): Value {
   return valueFromText(to, outputText(type, value));
 }
 
-/** Converts the fields of a row by position. Missing fields become NULL. */
+/** Converts the fields of a row to another row type by position. Missing fields become NULL. */
 function assignedRow(
   { cells }: RowValue,
   from: Extract<DataType, { kind: "row" }>,

@@ -1,6 +1,6 @@
 /**
- * Runs the statements of a body: blocks, assignments, branches, RETURN and SQL. Other files in
- * this folder run loops, cursors and RAISE.
+ * Runs the statements of a function body: blocks, assignments, branches, RETURN and SQL. Other
+ * files in this folder run loops, cursors and RAISE.
  *
  * Every error that leaves a statement names the function and the line. A block with handlers is a
  * subtransaction. If a handler catches an error, the changes of the block are undone.
@@ -35,9 +35,9 @@ import type {
 } from "./tree.ts";
 
 /**
- * Runs a body to its end.
+ * Runs a function body to its end.
  *
- * @throws {DatabaseError} the errors of its statements, and those of RAISE
+ * @throws {DatabaseError} the errors of its statements, and the errors that RAISE raises
  */
 export function* runBody(
   frame: ProgramFrame,
@@ -66,7 +66,10 @@ function* runStatements(
   return undefined;
 }
 
-/** Runs a statement. An error that leaves it gets the place of the statement added. */
+/**
+ * Runs a statement. If an error leaves the statement, the place of the statement is added to the
+ * error.
+ */
 function* runStatement(node: StatementNode, run: ProgramRun): ProgramSteps<ListOutcome> {
   try {
     return yield* runNode(node, run);
@@ -78,11 +81,12 @@ function* runStatement(node: StatementNode, run: ProgramRun): ProgramSteps<ListO
   }
 }
 
-/** The errors that already name their place in the function they are passing through. */
+/** The errors that already name their place in the function through which they are passing. */
 const isPlaced = new WeakSet<DatabaseError>();
 
 /**
- * To be called when an error leaves a function, so that the calling statement adds its own place.
+ * Must be called when an error leaves a function, so that the calling statement adds its own
+ * place.
  */
 export function leaveFunction(error: unknown): void {
   if (error instanceof DatabaseError) isPlaced.delete(error);
@@ -224,8 +228,8 @@ function* runBlock(node: BlockNode, run: ProgramRun): ProgramSteps<ListOutcome> 
 }
 
 /**
- * Returns the outcome of a block for the statements that enclose it. EXIT from the block itself
- * ends there.
+ * Returns the outcome of a block for the statements that enclose it. An EXIT from the block itself
+ * has no effect on them.
  */
 function leftBlock(outcome: ListOutcome, label: string | undefined): ListOutcome {
   const isOwn = outcome?.kind === "exit" && !outcome.isContinue && outcome.label !== undefined;
@@ -322,7 +326,7 @@ export function rowOfValue(given: Typed, { compiled }: ProgramFrame): Row {
   );
 }
 
-/** Returns a row of RETURN QUERY, converted to the result types. */
+/** Converts a row of RETURN QUERY to the result types of the function. */
 function resultRow(answer: RowsAnswer, row: Row, { compiled }: ProgramFrame): Row {
   const { columns: given = [] } = answer;
   const { columns } = compiled.result;
@@ -365,7 +369,8 @@ function* runSql({ into, statement }: SqlNode, frame: ProgramFrame): ProgramStep
 }
 
 /**
- * As in PostgreSQL, a change whose RETURNING yields several rows is an error even without STRICT.
+ * Whether a result of several rows is an error even without STRICT. As in PostgreSQL, this is the
+ * case for a change with RETURNING.
  */
 function isChangeOf(isChange: boolean, { columns }: RowsAnswer): boolean {
   return isChange && columns !== undefined;

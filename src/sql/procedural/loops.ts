@@ -1,5 +1,5 @@
 /**
- * Runs loops. Before each iteration, a loop lets other work run, and stops if its statement has to
+ * Runs loops. Before each iteration, a loop lets other work run, and stops if its request has to
  * end.
  */
 import { counted } from "../../base/counted.ts";
@@ -32,7 +32,7 @@ interface LoopBody {
   readonly statements: readonly StatementNode[];
 }
 
-/** Whether a loop continues after an iteration. */
+/** States whether a loop is over after an iteration and, if so, how it ended. */
 type LoopStep =
   | { readonly isOver: false }
   | { readonly isOver: true; readonly outcome: ListOutcome };
@@ -178,7 +178,7 @@ function requireArrayTarget(isArray: boolean, isSliced: boolean): void {
   });
 }
 
-/** Yields the parts of an array that are `depth` dimensions below it. */
+/** Yields the slices or elements of an array that are nested `depth` dimensions deep in it. */
 function* partsOf(array: Value, depth: number): Generator<Value> {
   if (depth === 0) {
     yield array;

@@ -1,15 +1,15 @@
-/** Resolves names in a body to variables. */
+/** Resolves names in a function body to variables. */
 import type { Expr, ExprRef } from "../parse/ast/ast.ts";
 import type { TargetNode, VisibleName } from "./tree.ts";
 
-/** A variable, and the rest of the name, which refers to its fields. */
+/** The variable to which a name refers. The rest of the name refers to fields of the variable. */
 export interface FoundName {
   readonly slot: number;
   readonly fields: readonly string[];
 }
 
 /**
- * Returns the variable that `a`, `a.b` or `a.b.c` refers to. The first part may be the label of
+ * Returns the variable to which `a`, `a.b` or `a.b.c` refers. The first part may be the label of
  * the block that declares the variable, or the name of the function.
  */
 export function findName(
@@ -26,14 +26,16 @@ export function findName(
   return undefined;
 }
 
-/** Returns the parts of a qualified reference in SQL. */
+/** Returns the parts of a qualified name in SQL. */
 export function partsOfRef({ name, star, table }: ExprRef): string[] {
   const before =
     table === undefined ? [] : [...(table.schema === undefined ? [] : [table.schema]), table.name];
   return star === true ? before : [...before, name];
 }
 
-/** Returns the variable that an argument of CALL refers to; undefined for any other expression. */
+/**
+ * Returns the variable to which an argument of CALL refers; undefined for any other expression.
+ */
 export function targetOf(node: Expr, names: VisibleName | undefined): TargetNode | undefined {
   if (node.type !== "ref" || node.star === true) return undefined;
   const found = findName(partsOfRef(node), names);

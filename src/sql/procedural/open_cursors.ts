@@ -1,6 +1,6 @@
 /**
  * Keeps the cursors that functions have opened. The value of a cursor variable is the name of the
- * open cursor, so a function can pass it to another function called by the same statement.
+ * open cursor, so a function can pass the cursor to another function called by the same statement.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { Row, Value } from "../../types/mod.ts";
@@ -18,7 +18,10 @@ interface ProgramCursor {
   readonly columns: readonly AnswerColumn[];
   readonly rows: readonly Row[];
   readonly isForward: boolean;
-  /** 0 before the first row, and one more than the number of rows after the last one. */
+  /**
+   * The position of the cursor: 0 before the first row, and the number of rows plus one after the
+   * last row.
+   */
   position: number;
 }
 
@@ -30,7 +33,7 @@ export class ProgramCursors {
   readonly #byName = new Map<string, ProgramCursor>();
   #count = 0;
 
-  /** Returns a new name for a cursor whose variable has none. */
+  /** Returns a new name for a cursor whose variable does not name one. */
   newName(): string {
     this.#count += 1;
     return `<unnamed portal ${this.#count}>`;
@@ -79,7 +82,7 @@ export class ProgramCursors {
     this.#byName.delete(name as string);
   }
 
-  /** Returns the rows of a bound cursor, for a loop over them. */
+  /** Returns the rows of a bound cursor, for a loop over these rows. */
   *rowsOf(
     { args, slot }: { readonly slot: number; readonly args: readonly CursorArgument[] },
     frame: ProgramFrame,

@@ -10,7 +10,7 @@ export function parseBody(source: string, context: BodyContext): ProcedureBody {
   return { conflict, ...parser.body() };
 }
 
-/** An option, with any whitespace and comments before it. */
+/** Matches an option at the start of a body, with any whitespace and comments before it. */
 const OPTION = /^(?:\s|--[^\n]*)*#\s*(\w+)\s+(\w+)[^\n]*/;
 
 /** Replaces the options at the start of a body by spaces, so that line numbers stay the same. */

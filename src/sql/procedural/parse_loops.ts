@@ -19,7 +19,7 @@ export function parseWhile(parser: BodyParser, label: string | undefined): State
   return { kind: "loop", line, label, condition, statements: parseInner(parser, label) };
 }
 
-/** Reads `LOOP … END LOOP [label];`. */
+/** Reads the body of a loop, `LOOP … END LOOP [label];`. */
 function parseInner(parser: BodyParser, label: string | undefined): StatementNode[] {
   const { tokens } = parser;
   tokens.expect("loop");
@@ -37,7 +37,8 @@ export function parseFor(parser: BodyParser, label: string | undefined): Stateme
   const { line } = tokens;
   tokens.expect("for");
   const start = tokens.token;
-  // The kind of loop is not apparent from the variable, so the part after IN is read first.
+  // The loop variable does not show which kind of loop this is, so the text after IN is read
+  // first.
   const toIn = tokens.distanceTo(["in"]);
   if (toIn === undefined || toIn === 0) throw tokens.unexpected("a variable and IN");
   tokens.token += toIn + 1;
@@ -58,12 +59,12 @@ export function parseFor(parser: BodyParser, label: string | undefined): Stateme
 interface LoopPlace {
   readonly label: string | undefined;
   readonly line: number;
-  /** The token with the loop variable. */
+  /** The index of the token with the loop variable. */
   readonly start: number;
 }
 
 interface PlaceOfRows extends LoopPlace {
-  /** The token after IN. */
+  /** The index of the token after IN. */
   readonly bodyStart: number;
 }
 
@@ -92,7 +93,7 @@ function parseIntegerLoop(
   return { kind: "integer loop", line, label, slot, from, to, by, isReverse, statements };
 }
 
-/** The type of an integer loop's variable. */
+/** The type of the variable of a loop over integers. */
 const INTEGER: DataTypeDef = { name: "integer", _location: { start: 0, end: 0 } };
 
 function parseRowLoop(
@@ -132,7 +133,9 @@ function rowLoop(
   return { kind: "row loop", line, label, targets, source, statements };
 }
 
-/** Reads a bound cursor, if the loop runs over one. Returns its slot. */
+/**
+ * Reads a bound cursor, if the loop runs over a cursor. Returns the slot of the cursor variable.
+ */
 function acceptCursor(parser: BodyParser): number | undefined {
   const { tokens } = parser;
   const found = findName([tokens.nameAt(0) ?? ""], parser.names);

@@ -1,4 +1,7 @@
-/** Parses parts that several statements share: assignment targets, row sources and arguments. */
+/**
+ * Parses parts of PL/pgSQL that several statements share: assignment targets, row sources and
+ * arguments.
+ */
 import type { BodyParser } from "./body_parser.ts";
 import { statementPiece } from "./body_tokens.ts";
 import { findName } from "./names.ts";
@@ -11,7 +14,7 @@ import type {
   ValuePiece,
 } from "./tree.ts";
 
-/** Reads an assignment target: a variable, or a part of one. */
+/** Reads an assignment target: a variable, or a part of a variable. */
 export function parseTarget(parser: BodyParser, mayBeElement: boolean): TargetNode {
   const { tokens } = parser;
   const { line } = tokens;
@@ -54,7 +57,7 @@ function parseSubscript(parser: BodyParser): TargetStep {
   return { kind: "slice", from, to };
 }
 
-/** Reads `[STRICT] a, b` after INTO. */
+/** Reads the targets `[STRICT] a, b` after INTO. */
 export function parseInto(parser: BodyParser): IntoNode {
   const isStrict = parser.tokens.accept("strict");
   const targets = [parseTarget(parser, false)];
@@ -62,7 +65,10 @@ export function parseInto(parser: BodyParser): IntoNode {
   return { targets, isStrict };
 }
 
-/** Reads a query or `EXECUTE text USING …`, which ends before one of the given words. */
+/**
+ * Reads a source of rows, a query or `EXECUTE text USING …`, which ends before one of the given
+ * words.
+ */
 export function parseSource(parser: BodyParser, ends: readonly string[]): RowsNode {
   const { tokens } = parser;
   const { line } = tokens;
@@ -82,7 +88,7 @@ export function parseUsing(parser: BodyParser, ends: readonly string[]): ValuePi
   return using;
 }
 
-/** Reads the name of a cursor variable. Returns its slot. */
+/** Reads the name of a cursor variable. Returns the slot of the variable. */
 export function cursorVariable(parser: BodyParser): number {
   const { line } = parser.tokens;
   const { slot, steps } = parseTarget(parser, false);
@@ -90,7 +96,7 @@ export function cursorVariable(parser: BodyParser): number {
   throw parser.tokens.wrong("a cursor must be a variable", line);
 }
 
-/** Reads `(a, name := b)` after a bound cursor. */
+/** Reads the arguments `(a, name := b)` of a bound cursor. */
 export function parseCursorArguments(parser: BodyParser): CursorArgument[] {
   const { tokens } = parser;
   const args: CursorArgument[] = [];

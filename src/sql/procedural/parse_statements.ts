@@ -1,6 +1,6 @@
 /**
- * Parses the statements of a body. A statement that does not begin with a PL/pgSQL keyword is an
- * assignment if it begins with a variable, and SQL otherwise.
+ * Parses the statements of a PL/pgSQL body. A statement that does not begin with a PL/pgSQL
+ * keyword is an assignment if it begins with a variable, and SQL otherwise.
  */
 import { isSelectNode } from "../parse/ast/query_nodes.ts";
 import type { BodyParser } from "./body_parser.ts";
@@ -173,14 +173,14 @@ function parseCase(parser: BodyParser, line: number): CaseNode {
   return { kind: "case", line, operand, branches, otherwise };
 }
 
-/** Reads the values after WHEN, which are compared with the operand of CASE. */
+/** Reads the values after WHEN that are compared with the operand of CASE. */
 function parseCompared(parser: BodyParser): ValuePiece[] {
   const values = [parser.value(",", "then")];
   while (parser.tokens.accept(",")) values.push(parser.value(",", "then"));
   return values;
 }
 
-/** Returns the condition that a hidden variable equals a value. */
+/** Creates the condition that a hidden variable equals a value. */
 function comparison(slot: number, piece: ValuePiece): ValuePiece {
   const { names, node, text } = piece;
   const { _location } = node;
@@ -279,7 +279,7 @@ function parsePerform(parser: BodyParser, line: number): StatementNode {
   return { kind: "perform", line, query };
 }
 
-/** Reads EXECUTE. INTO and USING may follow in either order. */
+/** Reads EXECUTE. INTO and USING may follow it in either order. */
 function parseExecute(parser: BodyParser, line: number): ExecuteNode {
   const { tokens } = parser;
   tokens.expect("execute");
@@ -298,7 +298,7 @@ function parseExecute(parser: BodyParser, line: number): ExecuteNode {
   return { kind: "execute", line, text, using, into };
 }
 
-/** Reads an SQL statement, leaving out the INTO clause that it may contain. */
+/** Reads an SQL statement, and removes the INTO clause that it may contain. */
 function parseSql(parser: BodyParser, line: number): SqlNode {
   const { tokens } = parser;
   const parts: string[] = [];
@@ -330,8 +330,8 @@ function parseSql(parser: BodyParser, line: number): SqlNode {
 type StatementTokens = BodyParser["tokens"];
 
 /**
- * Returns the number of tokens before the INTO that names variables; undefined if there is none.
- * The INTO of INSERT and MERGE does not count.
+ * Returns the number of tokens before the INTO that names variables; undefined if there is no such
+ * INTO. The INTO of INSERT and MERGE does not count.
  */
 function intoAt(tokens: StatementTokens, end: number): number | undefined {
   if (tokens.isAny("create", "import")) return undefined;

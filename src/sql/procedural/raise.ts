@@ -35,7 +35,10 @@ export function* runRaise(node: RaiseNode, frame: ProgramFrame): ProgramSteps<vo
   });
 }
 
-/** Error codes that applications raise just as the server does, keyed by SQLSTATE. */
+/**
+ * The error codes of the server that RAISE with a certain SQLSTATE also produces, keyed by
+ * SQLSTATE.
+ */
 const CODES: ReadonlyMap<string, ErrorCode> = new Map<string, ErrorCode>([
   ["23502", "NOT_NULL_VIOLATION"],
   ["23503", "FOREIGN_KEY_VIOLATION"],
@@ -108,7 +111,9 @@ function stateNamed(condition: ConditionNode): string {
   throw unknownCondition(condition.kind === "name" ? condition.name : condition.state);
 }
 
-/** Replaces each % in the format by the next argument, and %% by %. */
+/**
+ * Returns the message of RAISE: replaces each % in the format by the next argument, and %% by %.
+ */
 function* formatted({ args, format = "" }: RaiseNode, frame: ProgramFrame): ProgramSteps<string> {
   const texts: string[] = [];
   for (const piece of args) texts.push(shownText(yield* askValue(piece, frame)));

@@ -4,17 +4,17 @@ import type { ProgramFrame } from "./frame.ts";
 import type { ProgramCursors } from "./open_cursors.ts";
 import type { StatementNode } from "./tree.ts";
 
-/** How a list of statements ends early; undefined if it runs to completion. */
+/** The way in which a list of statements ended early; undefined if it ran to completion. */
 export type ListOutcome =
   | { readonly kind: "return" }
   | { readonly kind: "exit"; readonly label: string | undefined; readonly isContinue: boolean }
   | undefined;
 
-/** State that all calls of a statement share. */
+/** The state that all calls of a statement share. */
 export interface ProgramRun {
   readonly cursors: ProgramCursors;
   readonly frame: ProgramFrame;
-  /** Runs a list of statements, for the loops and branches that contain it. */
+  /** Runs a list of statements for the loop or branch that contains it. */
   readonly runStatements: (
     statements: readonly StatementNode[],
     run: ProgramRun,

@@ -1,6 +1,6 @@
 /**
- * Parses a function body that consists of several SQL statements. Its parameters are variables,
- * which the columns of its statements hide, as in a function with a single query.
+ * Parses a function body that consists of several SQL statements. Columns of a statement hide
+ * function parameters with the same name, as in a function with a single query.
  */
 
 import { isSelectNode } from "../parse/ast/query_nodes.ts";

@@ -7,20 +7,20 @@
  */
 import type { DataTypeDef, Expr, QName, SelectStatement, Statement } from "../parse/ast/ast.ts";
 
-/** The meaning of a name that could be either a variable or a column. */
+/** The rule for a name that could be either a variable or a column. */
 export type NameConflict = "column" | "error" | "variable";
 
 /** A parsed body. */
 export interface ProcedureBody {
   readonly conflict: NameConflict;
-  /** All variables, in the order of their slots. */
+  /** All variables of the body, in the order of their slots. */
   readonly variables: readonly VariableNode[];
   readonly block: BlockNode;
   /** The slot of the variable FOUND. */
   readonly found: number;
 }
 
-/** The type of a variable as declared. */
+/** The declared type of a variable. */
 export type DeclaredType =
   | { readonly kind: "type"; readonly dataType: DataTypeDef }
   /** `table.column%TYPE`. */
@@ -49,7 +49,10 @@ export interface VariableNode {
   readonly isNotNull: boolean;
 }
 
-/** A name visible in a part of the body, linked to the names declared before it. */
+/**
+ * A variable name that is visible in a part of the body. It is linked to the names declared
+ * earlier.
+ */
 export interface VisibleName {
   readonly name: string;
   readonly slot: number;
@@ -58,9 +61,9 @@ export interface VisibleName {
   readonly outer: VisibleName | undefined;
 }
 
-/** SQL within a body. */
+/** An SQL statement or expression within a body. */
 interface PieceBase {
-  /** The text, for messages. */
+  /** The text of the SQL, for error messages. */
   readonly text: string;
   readonly names: VisibleName | undefined;
 }
@@ -70,7 +73,7 @@ export interface ExpressionPiece extends PieceBase {
   readonly node: Expr;
 }
 
-/** A query, or the part of one after SELECT where the body expects an expression. */
+/** A query. If the body expects an expression, the query is written without its leading SELECT. */
 export interface QueryPiece extends PieceBase {
   readonly kind: "query";
   readonly node: SelectStatement;
@@ -85,7 +88,9 @@ export type ValuePiece = ExpressionPiece | QueryPiece;
 
 export type SqlPiece = ExpressionPiece | QueryPiece | StatementPiece;
 
-/** A step from a variable to the part of it to assign. */
+/**
+ * A step from a variable towards the part of it that is assigned: a field, an element or a slice.
+ */
 export type TargetStep =
   | { readonly kind: "field"; readonly name: string }
   | { readonly kind: "element"; readonly at: ValuePiece }
@@ -107,7 +112,7 @@ export interface IntoNode {
 }
 
 interface NodeBase {
-  /** The line in the body, counted from 1. */
+  /** The number of the line in the body, counted from 1. */
   readonly line: number;
 }
 
@@ -155,8 +160,8 @@ export interface IfNode extends NodeBase {
 export interface CaseNode extends NodeBase {
   readonly kind: "case";
   /**
-   * The value to compare, and the slot that holds it while the branches are tested; absent for a
-   * searched CASE.
+   * The value that CASE compares, and the slot that holds it while the branches are tested; absent
+   * for a searched CASE.
    */
   readonly operand: { readonly value: ValuePiece; readonly slot: number } | undefined;
   readonly branches: readonly {
@@ -164,7 +169,7 @@ export interface CaseNode extends NodeBase {
     readonly statements: readonly StatementNode[];
   }[];
   /**
-   * The statements after ELSE; undefined without ELSE, in which case having no match is an error.
+   * The statements after ELSE; undefined without ELSE. It is then an error if no branch matches.
    */
   readonly otherwise: readonly StatementNode[] | undefined;
 }
@@ -189,7 +194,7 @@ export interface IntegerLoopNode extends LoopBase {
   readonly isReverse: boolean;
 }
 
-/** The source of rows for a loop or RETURN QUERY. */
+/** The source of the rows for a loop or for RETURN QUERY. */
 export type RowsNode =
   | { readonly kind: "statement"; readonly statement: StatementPiece }
   | {
@@ -216,9 +221,9 @@ export interface RowLoopNode extends LoopBase {
 
 export interface ForeachNode extends LoopBase {
   readonly kind: "foreach";
-  /** The loop variable, or several for the fields of rows. */
+  /** The loop variable, or several variables for the fields of rows. */
   readonly targets: readonly TargetNode[];
-  /** The number of dimensions of the slices; 0 for elements. */
+  /** The number of dimensions of the slices over which FOREACH runs; 0 for single elements. */
   readonly slice: number;
   readonly array: ValuePiece;
 }
@@ -265,7 +270,7 @@ export interface RaiseNode extends NodeBase {
   readonly format: string | undefined;
   readonly args: readonly ValuePiece[];
   readonly options: readonly { readonly name: RaiseOption; readonly value: ValuePiece }[];
-  /** Whether this is RAISE without arguments, which raises the caught error again. */
+  /** Whether the statement is RAISE without arguments, which raises the caught error again. */
   readonly isAgain: boolean;
 }
 
@@ -304,7 +309,7 @@ export interface OpenNode extends NodeBase {
   readonly slot: number;
   /** The arguments of a bound cursor. */
   readonly args: readonly CursorArgument[];
-  /** The rows of an unbound cursor; undefined for a bound one. */
+  /** The source of the rows of an unbound cursor; undefined for a bound cursor. */
   readonly source: RowsNode | undefined;
   readonly isScroll: boolean | undefined;
 }
@@ -315,9 +320,9 @@ export interface FetchNode extends NodeBase {
   readonly kind: "fetch";
   readonly slot: number;
   readonly direction: FetchKind;
-  /** The number of rows or the position that the direction gives. */
+  /** The number of rows, or the position, that the direction specifies. */
   readonly count: ValuePiece | number;
-  /** The variables to store the row in; undefined for MOVE. */
+  /** The variables in which FETCH stores the row; undefined for MOVE. */
   readonly into: IntoNode | undefined;
 }
 

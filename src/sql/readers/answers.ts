@@ -3,7 +3,7 @@
  * for ids, for numbers of sequences, for objects, and for settings.
  *
  * - Each answer is a bounded piece of work, so other requests can run between two answers.
- * - Rows are produced on demand and not stored here.
+ * - Rows are produced on demand, and not stored on the event loop.
  * - A transaction stages the rows of a statement only after the statement has read all of its
  *   rows. The staged rows therefore do not change during a job.
  */
@@ -19,29 +19,31 @@ import type { KeyedRow, Question, ReaderAnswer } from "./job.ts";
 import { answeredLookup } from "./object_questions.ts";
 import { answeredCall } from "./sequence_questions.ts";
 
-/** The maximum number of rows in one answer. Sending them takes a few tenths of a millisecond. */
+/**
+ * The maximum number of rows in one answer. Sending so many takes a few tenths of a millisecond.
+ */
 const ROWS_MAX = 512;
 const BYTES_MAX: number = 256 * 1024;
 
 /**
- * The maximum time in milliseconds for producing the rows of an answer. It matters for rows that
- * are slow to produce.
+ * The maximum time in milliseconds for producing the rows of an answer. This limit takes effect if
+ * rows are slow to produce.
  */
 const MAKE_MS_MAX = 1;
 
 export interface JobAnswersOptions {
   readonly clock: Clock;
   readonly store: Pick<Store, "snowflakeId">;
-  /** The sequences, accessed with the caller's rights; absent for a live query. */
+  /** Takes numbers from sequences, with the caller's rights; absent for a live query. */
   readonly sequences: SequenceCalls | undefined;
-  /** Looks objects up for the caller. */
+  /** Looks up objects for the caller. */
   readonly objects: ObjectCalls;
-  /** The settings of the request; absent for a live query. */
+  /** Reads and changes the settings of the request; absent for a live query. */
   readonly settings: SettingCalls | undefined;
   /** The system views that the statement reads, keyed by qualified name. */
   readonly systemViews: ReadonlyMap<string, SystemView>;
   readonly caller: Omit<SystemCall, "positions">;
-  /** Returns the rows of a table staged by the caller's transaction. */
+  /** Returns the rows of a table that the caller's transaction has staged. */
   readonly stagedOf: (tableId: number) => Iterable<readonly [string, StagedRow]>;
 }
 
@@ -54,7 +56,7 @@ export class JobAnswers {
     this.#options = options;
   }
 
-  /** Answers a question from the reader. @throws {DatabaseError} if the statement must end */
+  /** Answers a question from the reader. @throws {DatabaseError} if the statement must end. */
   answer(question: Question): ReaderAnswer {
     const { clock, store } = this.#options;
     if (question.kind === "ids") {
@@ -84,7 +86,7 @@ export class JobAnswers {
     return reading.next(clock);
   }
 
-  /** Ends a reading whose remaining rows are not needed. */
+  /** Ends a numbered pass over rows whose remaining rows are not needed. */
   leave(reading: number): void {
     this.#readings.get(reading)?.close();
     this.#readings.delete(reading);
@@ -111,7 +113,7 @@ export class JobAnswers {
   }
 }
 
-/** Rows produced on demand and divided among several answers. */
+/** A pass over rows that are produced on demand and divided among several answers. */
 class RowReading<T> {
   readonly #portions: Iterator<readonly T[]>;
   readonly #bytesOf: (row: T) => number;
@@ -125,7 +127,7 @@ class RowReading<T> {
 
   /**
    * Returns the next rows, or undefined at the end. An empty list means that producing the next
-   * rows takes longer.
+   * rows takes more time than one answer may take.
    */
   next(clock: Clock): readonly T[] | undefined {
     const rows: T[] = [];
@@ -161,8 +163,8 @@ function* columnsOf(
 }
 
 /**
- * Yields the values that a scan returns for each staged row: the row's own values or, if it was
- * deleted, those of its tombstone.
+ * Yields the values that a scan returns for each staged row: the values of the row itself or, if
+ * it was deleted, those of its tombstone.
  */
 function* shownRows(rows: Iterable<readonly [string, StagedRow]>): Generator<readonly KeyedRow[]> {
   for (const [keyText, { isDeleted, row, stored }] of rows) {

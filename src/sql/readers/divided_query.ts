@@ -4,9 +4,10 @@
  *     parts ──all have ended──► whole ──► ended
  *       └──one failed or refused, or too many rows came──► ending ──all have ended──► ended
  *
- * Each reader runs the same part of the plan on its share of one table. The rows of all parts, of
- * which there are usually few, are gathered here and sent to the first reader. That reader runs
- * the rest of the plan, because it still has the tables open at the snapshot of the statement.
+ * Each reader runs the same part of the plan on its share of one table. The rows of all parts,
+ * which are usually few, are gathered on the event loop and sent to the first reader. That reader
+ * runs the rest of the plan, because it still has the tables open at the snapshot of the
+ * statement.
  */
 import type { Batch } from "../../types/mod.ts";
 import { batchBytes } from "../execute/materialised/memory_budget.ts";
@@ -16,9 +17,9 @@ import type { Dividing } from "./query_readers.ts";
 import type { QueryLedger, ReaderQuery, ReaderRead, ReaderThread, ReadOutcome } from "./reader.ts";
 
 export interface DividedQueryOptions {
-  /** Two or more readers, all of them free. */
+  /** The readers that run the query: two or more, none of which runs another statement. */
   readonly readers: readonly ReaderThread[];
-  /** The number that identifies the plan in every reader. */
+  /** The number by which every reader identifies the plan. */
   readonly plan: number;
   readonly division: PlanDivision;
   readonly dividing: Pick<Dividing, "gatheredBytesMax" | "isInTurn">;
@@ -31,7 +32,7 @@ export class DividedQuery {
   readonly #claims: ClaimWords;
   readonly #ledgers: PartLedger[] = [];
   readonly #reads: ReaderRead[] = [];
-  /** The numbers of the readers that may leave their remaining row groups to the others. */
+  /** The numbers of the readers that may leave their remaining row groups to the other readers. */
   readonly #sparable = new Set<number>();
   readonly #gathered: Batch[] = [];
   #gatheredBytes = 0;
@@ -56,7 +57,7 @@ export class DividedQuery {
   }
 
   /**
-   * Runs the parts of the query in all readers.
+   * Runs the parts of the divided query in all readers.
    * @returns "refused" if a single reader should run the query instead.
    * @throws {DatabaseError}
    * @throws {CorruptionError}
@@ -77,8 +78,8 @@ export class DividedQuery {
   }
 
   /**
-   * Makes one reader leave its remaining row groups to the others, so that it can run a different
-   * statement. Returns false if none can.
+   * Makes one reader leave its remaining row groups to the other readers, so that it can run a
+   * different statement. Returns false if no reader can do so.
    */
   sparesOne(): boolean {
     for (const number of this.#sparable) {
@@ -97,7 +98,7 @@ export class DividedQuery {
     return { at: division.at, shape: this.#shape, isFirst: number === 0, claims };
   }
 
-  /** Runs a part of the query. Never rejects. */
+  /** Runs one part of the divided query. The promise never rejects. */
   async #runPart(reader: ReaderThread, number: number): Promise<void> {
     if (this.#isEnding) return;
     const part = this.#partOf(number);
@@ -171,7 +172,8 @@ export class DividedQuery {
     this.#gathered.length = 0;
     for (const ledger of this.#ledgers) ledger.isEnded = true;
     this.#wake();
-    // An empty message is enough, because the reader checks for cancellation before it continues.
+    // The message to continue may contain no rows, because the reader checks for cancellation
+    // first.
     if (this.#isFirstWaiting) this.#runWhole([]);
   }
 
@@ -181,8 +183,8 @@ export class DividedQuery {
 }
 
 /**
- * The ledger for one part of a query. It delegates to the ledger of the statement, except for the
- * figures that concern only the part.
+ * The ledger for one part of a divided query. It delegates to the ledger of the statement, except
+ * for the figures that concern only the part.
  */
 class PartLedger implements QueryLedger {
   readonly #whole: QueryLedger;

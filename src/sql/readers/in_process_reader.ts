@@ -1,6 +1,6 @@
 /**
- * Runs a reader in the thread of the event loop, for tests and simulations. It receives copies of
- * the same messages as a real reader, but needs no thread and takes no simulated time.
+ * Runs a reader in the thread of the event loop, for tests and simulations. The reader receives
+ * copies of the same messages as a reader thread, but needs no thread and takes no simulated time.
  */
 import type { Clock } from "../../base/clock.ts";
 import type { AnswerMessage, FromReader, ToReader } from "./job.ts";
@@ -23,17 +23,17 @@ export function inProcessReader(
       ...parts,
       post: (message, moved) => {
         const copy: FromReader = structuredClone(message, { transfer: [...moved] });
-        // An answer must be available when this call returns, and there is no thread whose start
-        // takes time.
+        // A question must have its answer when this call returns. The "ready" message need not be
+        // delayed, because there is no thread whose start takes time.
         if (copy.kind === "ask" || copy.kind === "ready") onMessage(copy);
         else void later(() => onMessage(copy));
       },
       takeAnswer: () => answers.shift(),
-      // The event loop runs in this very thread, so it cannot take rows while the reader waits.
+      // The event loop runs in this same thread, so it cannot take rows while the reader waits.
       wait: () => false,
       // No time passes during a job in this thread, so a sleep ends immediately.
       sleep: () => false,
-      // The event loop accounts for the same bytes when it receives them.
+      // The event loop counts the same bytes when it receives them.
       noteSent: () => undefined,
     });
     return {

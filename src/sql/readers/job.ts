@@ -1,11 +1,12 @@
 /**
- * Defines the messages between the event loop and a reader in another thread. All are plain data.
+ * Defines the messages between the event loop and a reader in another thread. All of them are
+ * plain data.
  *
  *     event loop ──run──► reader ──rows … rows, end | failed | refused──► event loop
  *                ──drop─►
  *
- * In a query divided among several readers, each reader runs its part, and the first one then runs
- * the rest of the plan on the rows of all parts.
+ * In a query divided among several readers, each reader runs its part, and the first reader then
+ * runs the rest of the plan on the rows of all parts.
  *
  *     event loop ──run──► first reader ──rows … rows, parted──► event loop ──whole──► first reader
  *                ──run──► others       ──rows … rows, end─────► event loop
@@ -52,25 +53,25 @@ import type { PlacedMeasures } from "../prepare/measured_nodes.ts";
 import type { ObjectAnswer, ObjectCall } from "./object_questions.ts";
 import type { SequenceCall } from "./sequence_questions.ts";
 
-/** The positions of a job's numbers in shared memory. */
+/** The indexes of a job's numbers in shared memory. */
 export const JOB_WORDS = {
   /**
-   * The reason why the job has to end, as an index in `CANCEL_CAUSES` plus 1; 0 as long as the job
-   * may continue.
+   * The reason why the job has to end, as an index in `CANCEL_CAUSES` plus 1. The value is 0 as
+   * long as the job may continue.
    */
   cancelled: 0,
   /**
    * The total size of the rows that the event loop has taken, in KiB. A reader with too many rows
-   * in transit waits for it to grow.
+   * in transit waits until this number grows.
    */
   takenKib: 1,
-  /** The number of rows read from tables, in thousands. */
+  /** The number of rows that the job has read from tables, in thousands. */
   kiloRowsRead: 2,
   /** The memory that the statement uses, in KiB. */
   heldKib: 3,
   /**
-   * The format in which rows are sent as text, as an index in `FORMATS` plus 1; 0 as long as rows
-   * are sent as batches.
+   * The format in which rows are sent as text, as an index in `FORMATS` plus 1. The value is 0 as
+   * long as rows are sent as batches.
    */
   format: 4,
   /** The number of answers that the event loop has sent to the job. */
@@ -91,7 +92,7 @@ export const FORMATS: readonly ResultFormat[] = ["json", "ndjson", "csv"];
 
 export const CANCEL_CAUSES = ["kill", "drop", "shutdown", "transaction"] as const;
 
-/** The relations that the names in a statement refer to, including the names in its views. */
+/** The relations to which the names in a statement refer, including the names in its views. */
 export interface NamedRelations {
   /**
    * The names of the policies that apply to the caller or to the owner of a view, keyed by
@@ -109,12 +110,14 @@ export interface NamedSystemView extends Pick<SystemView, "columns" | "isOpen"> 
 }
 
 /**
- * The input from which a reader compiles a plan. For a change, a reader reads only the rows that
- * the change needs.
+ * The input from which a reader compiles a plan. If the statement is a change, the reader only
+ * reads the rows that the change needs.
  */
 export interface PlanSource {
   readonly node: QueryStatement;
-  /** The types of the parameters, followed by those of lifted literals, as in the slots. */
+  /**
+   * The types of the slots: the types of the parameters, followed by the types of lifted literals.
+   */
   readonly types: readonly DataType[];
   /** The namespace in which the job looks up unqualified names. */
   readonly namespace: string;
@@ -125,22 +128,25 @@ export interface PlanSource {
 
 /** The part of a divided query that a reader runs. */
 export interface JobPart {
-  /** The place where the plan is divided, as in `PlanDivision`, and the shape of the plan. */
+  /**
+   * The node at which the plan is divided, as in `PlanDivision`. It is sent together with the
+   * shape of the plan.
+   */
   readonly at: number;
   readonly shape: string;
-  /** Whether this reader also runs the rest of the plan. */
+  /** Whether this reader also runs the rest of the plan after all parts have ended. */
   readonly isFirst: boolean;
   readonly claims: PartClaims;
 }
 
 /**
- * Words in shared memory. The first one counts the row groups already taken. Then follows one word
- * for each reader, in the order of their numbers, which is 1 if the reader should take no more row
- * groups.
+ * Words in shared memory by which readers divide row groups. The first word counts the row groups
+ * already claimed. One word for each reader follows, in the order of their numbers; the value 1
+ * means that the reader should claim no more row groups.
  */
 export type ClaimWords = Int32Array<SharedArrayBuffer>;
 
-/** How readers agree on which of them reads which row groups. */
+/** The method by which readers agree on the row groups that each of them reads. */
 export type PartClaims =
   /** Each row group goes to the first reader that claims it. */
   | { readonly kind: "counter"; readonly words: ClaimWords; readonly number: number }
@@ -151,7 +157,7 @@ export type PartClaims =
 
 export interface QueryJob {
   readonly kind: "run";
-  /** The number of the plan, which is the same in every reader. */
+  /** The number of the plan to run, which is the same in every reader. */
   readonly plan: number;
   /** The source of the plan; absent if the reader already has the plan. */
   readonly source: PlanSource | undefined;
@@ -161,16 +167,19 @@ export interface QueryJob {
   /** The namespaces of the tables, on which the caller's right to read history depends. */
   readonly namespaces: readonly NamespaceEntry[];
   readonly snapshotSeq: Seq;
-  /** The seqs of the statement's past reads, in the order of their indexes. */
+  /**
+   * The seqs at which the statement reads earlier states of tables, in the order of the indexes of
+   * these reads.
+   */
   readonly pastSeqs: readonly Seq[];
   readonly nowMicros: number;
-  /** The sleeps of the query so far; present only if the query may sleep. */
+  /** The sleeps of the query so far; present only if the query may call pg_sleep. */
   readonly slept: SleptSoFar | undefined;
   readonly eras: readonly SeqEra[];
   readonly tables: readonly SharedTable[];
   /**
    * The ids of the tables in which the transaction has staged rows. Staged rows replace stored
-   * ones.
+   * rows.
    */
   readonly stagedTableIds: readonly number[];
   readonly dropped: DroppedShares;
@@ -178,44 +187,49 @@ export interface QueryJob {
   readonly timeMs: number;
   readonly words: JobWords;
   readonly part: JobPart | undefined;
-  /** For a measured statement, the shape that its plan must have in the reader, too. */
+  /**
+   * The shape that the plan must also have in the reader; present only if EXPLAIN ANALYZE measures
+   * the statement.
+   */
   readonly measuredShape: string | undefined;
 }
 
-/** Sends the rows of all parts to the first reader. */
+/** Sends the rows of all parts of a divided query to the first reader. */
 export interface WholeMessage {
   readonly kind: "whole";
   readonly gathered: readonly Batch[];
 }
 
-/** Passes on the rows returned by a part of a statement. */
+/** Sends a reader the rows that one part of a statement has returned. */
 export interface ReturnedMessage {
   readonly kind: "returned";
   readonly part: number;
   readonly rows: readonly Batch[];
 }
 
-/** Requests the rows that a part of a statement reads. */
+/** Requests the rows that one part of a statement reads. */
 export interface ReadMessage {
   readonly kind: "read";
   readonly part: number;
 }
 
-/** Requests the rows of an evaluation. */
+/** Requests the rows of one evaluation of a change. */
 export interface EvaluateMessage {
   readonly kind: "evaluate";
-  /** The part that the evaluation belongs to; absent if the statement has no parts. */
+  /**
+   * The number of the part to which the evaluation belongs; absent if the statement has no parts.
+   */
   readonly part: number | undefined;
   readonly name: EvaluationName;
   readonly given: Batch;
 }
 
-/** Ends the evaluations of a change. */
+/** Tells the reader that no more evaluations of a change will follow. */
 export interface FinishMessage {
   readonly kind: "finish";
 }
 
-/** A message that continues a job. */
+/** A message that continues a job that has already begun. */
 export type FurtherMessage =
   | WholeMessage
   | ReturnedMessage
@@ -234,11 +248,11 @@ export interface GiveBackMessage {
 }
 
 /**
- * A request for rows, ids or numbers that only the event loop has. A reading is a numbered pass
- * over rows.
+ * A question from a reader: a request for rows, ids or numbers that only the event loop has. A
+ * reading is a numbered pass over rows.
  */
 export type Question =
-  /** Asks for ids for SNOWFLAKE_ID(). */
+  /** Asks for ids that SNOWFLAKE_ID() returns. */
   | { readonly kind: "ids"; readonly count: number }
   /** A call to nextval, currval, lastval or setval in a reader. */
   | { readonly kind: "sequence"; readonly call: SequenceCall }
@@ -251,8 +265,8 @@ export type Question =
       readonly set?: { readonly value: string | undefined; readonly isLocal: boolean };
     }
   /**
-   * Asks for the next rows of a system view that the caller may see, with the columns at the given
-   * positions.
+   * Asks for the next rows of a system view that the caller may see. The rows contain the columns
+   * at the given positions.
    */
   | {
       readonly kind: "system";
@@ -264,8 +278,8 @@ export type Question =
   | { readonly kind: "staged"; readonly reading: number; readonly tableId: number };
 
 /**
- * The types of the answers, keyed by kind of question. For rows, an empty list means that more may
- * follow, and undefined means the end.
+ * The types of the answers, keyed by kind of question. In an answer with rows, an empty list means
+ * that more rows may follow, and undefined means the end.
  */
 export interface Answers {
   readonly ids: readonly number[];
@@ -281,7 +295,10 @@ export type KeyedRow = readonly [keyText: string, staged: StagedRow];
 export type ReaderAnswer = Answers[keyof Answers];
 
 export interface AnswerMessage {
-  /** The number of the question. The reader may have abandoned the question in the meantime. */
+  /**
+   * The number of the question to answer. The reader may have abandoned the question in the
+   * meantime.
+   */
   readonly number: number;
   readonly answer: ReaderAnswer;
 }
@@ -292,7 +309,7 @@ export type ToReader = QueryJob | FurtherMessage | DropMessage | GiveBackMessage
 export interface ReaderMemory {
   /** The size of the reader's heap, including unreachable objects and free space. */
   readonly heapBytes: number;
-  /** The size of the segment parts that the reader keeps unpacked. */
+  /** The size of the unpacked segment parts that the reader keeps, in bytes. */
   readonly cacheBytes: number;
 }
 
@@ -300,11 +317,11 @@ export interface ReaderMemory {
 export interface JobTotals {
   readonly memory: ReaderMemory;
   readonly rowsRead: number;
-  /** How long the reader has worked, in milliseconds. */
+  /** The time for which the reader has worked on the job, in milliseconds. */
   readonly workedMs: number;
-  /** Present for a statement measured by EXPLAIN ANALYZE. */
+  /** The measurements of EXPLAIN ANALYZE; present only for a statement that it measures. */
   readonly measures?: readonly PlacedMeasures[] | undefined;
-  /** How long the request has asked to sleep in total, in milliseconds. */
+  /** The total time for which the request has asked to sleep, in milliseconds. */
   readonly sleepMs: number;
 }
 
@@ -322,17 +339,17 @@ export type FromReader =
   | { readonly kind: "end"; readonly totals: JobTotals }
   /** A question from a reader to the event loop. The reader waits for the answer. */
   | { readonly kind: "ask"; readonly number: number; readonly question: Question }
-  /** The reader has stopped a reading before its end. */
+  /** The reader has stopped a pass over rows before its end. */
   | { readonly kind: "left"; readonly reading: number }
   /** All rows have been sent, and the job waits for another message. */
   | { readonly kind: "parted" }
   | {
       readonly kind: "failed";
       readonly failure: ThreadFailure;
-      /** The column with the faulty value, if it is known but the position in the SQL is not. */
+      /** The cell with the invalid value, if it is known but the position in the SQL is not. */
       readonly place?: CellPlace | undefined;
     }
-  /** The reader has compiled the statement to a different plan. */
+  /** The reader has compiled the statement to a different plan, and refuses to run it. */
   | { readonly kind: "refused" }
   | {
       readonly kind: "log";

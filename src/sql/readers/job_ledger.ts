@@ -1,6 +1,6 @@
 /**
  * The ledger of a job in its reader. It reads the instructions of the event loop to the job,
- * reports the resources that the job has used, and implements the job's sleeps.
+ * reports the resources that the job has used, and implements pg_sleep for the job.
  */
 import type { Clock } from "../../base/clock.ts";
 import { memoryUsage } from "../../base/memory_usage.ts";
@@ -22,7 +22,7 @@ export class JobLedger implements RequestLedger {
   readonly startMs: number;
   deadlineMs: number;
   rowsRead = 0;
-  /** A client sends nothing to a reader thread. */
+  /** A reader thread receives no data from clients. */
   readonly bytesReceived = 0;
   memory: MemoryBudget | undefined;
   bytesElsewhere = 0;
@@ -64,7 +64,8 @@ export class JobLedger implements RequestLedger {
 }
 
 /**
- * Returns the resources that a job has used, and the memory of its reader, at the end of the job.
+ * Returns the resources that a job has used and the memory of its reader, for the report at the
+ * end of the job.
  */
 export function takenBy(
   { rowsRead, sleepMs }: JobLedger,
@@ -75,7 +76,7 @@ export function takenBy(
 }
 
 /**
- * Returns an object that implements the job's sleeps by blocking its thread; undefined if the job
+ * Returns an object that implements pg_sleep by blocking the job's thread; undefined if the job
  * may not sleep.
  */
 export function sleepsIn(

@@ -3,7 +3,7 @@
  * plans are discarded first, and a plan that is too large is not kept at all.
  *
  * The event loop keeps the same list for each reader. Both sides discard plans by the same rule,
- * so a reader has every plan on the list.
+ * so a reader has every plan on the list that the event loop keeps for it.
  */
 import type { QueryStatement } from "../parse/ast/ast.ts";
 import { fitsCache, planBytesOf } from "../prepare/plan_size.ts";

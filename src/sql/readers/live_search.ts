@@ -7,7 +7,7 @@
  *
  * When thousands of clients reconnect at once, their searches could occupy every reader.
  * Therefore, only a few searches at a time may wait for a reader, in the same queue as the
- * statements of their users. All others wait for a permit.
+ * statements of their users. All other searches wait for a permit.
  */
 import type { Clock } from "../../base/clock.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -26,10 +26,10 @@ import type { QueryReaders } from "./query_readers.ts";
 import { READ_HERE, RowStream } from "./row_stream.ts";
 import { type PlaceRequest, WaitingStatements } from "./waiting_statements.ts";
 
-/** The maximum number of searches that have a reader or wait for one. */
+/** The maximum number of searches that occupy a reader or wait for one. */
 const UNDER_WAY_MAX = 4;
 
-/** The maximum number of cached statements. */
+/** The maximum number of cached search statements. */
 const STATEMENTS_MAX = 32;
 
 /** Searches have no time limit, because a search may last as long as its rows are needed. */
@@ -43,12 +43,15 @@ interface SearchPermit {
   giveBack(): void;
 }
 
-/** The searches of all live queries. */
+/** Manages the searches of all live queries. */
 export class LiveSearches {
   readonly #deps: LiveSearchDeps;
   readonly #readers: QueryReaders;
   readonly #waiting: WaitingStatements<SearchPermit>;
-  /** The most recently used statements: those that yield rows, and those that yield only seqs. */
+  /**
+   * The most recently used search statements that yield rows. The statements that yield only seqs
+   * are cached separately.
+   */
   readonly #ofRows = new Map<LiveRowsQuery, LiveRowsStatement>();
   readonly #ofSeqs = new Map<LiveRowsQuery, LiveRowsStatement>();
   #underWayCount = 0;
@@ -63,7 +66,7 @@ export class LiveSearches {
     });
   }
 
-  /** Returns the search of a live query. */
+  /** Returns the object that searches for the rows of a live query. */
   searchFor(query: LiveRowsQuery): RowSearch {
     return new LiveSearch(this, query);
   }
@@ -141,7 +144,7 @@ export class LiveSearches {
   }
 }
 
-/** Searches for the rows of a single plan. Most plans are never searched. */
+/** Searches for the rows of a single live plan. Most plans are never searched. */
 class LiveSearch implements RowSearch {
   readonly #searches: LiveSearches;
   readonly #query: LiveRowsQuery;
@@ -166,7 +169,7 @@ interface SearchedQuery {
   readonly range: SearchRange;
 }
 
-/** The state of a search in a reader. */
+/** The latest result of a search in a reader: rows, the end, a refusal, or an error. */
 type SearchState = { readonly rows: Batch | "refused" | undefined } | { readonly error: unknown };
 
 class ReaderSearch implements FoundRows {
@@ -193,7 +196,7 @@ class ReaderSearch implements FoundRows {
     return this.#isClosed;
   }
 
-  /** Takes over a permit, which is given back when the search ends. */
+  /** Gives this search a permit, which the search returns when it ends. */
   adopt(permit: SearchPermit): void {
     this.#permit = permit;
     if (this.#isClosed) permit.giveBack();
@@ -238,8 +241,8 @@ class ReaderSearch implements FoundRows {
 }
 
 /**
- * Whether an error means that the event loop has to read the rows, because no reader can do so or
- * too many searches are waiting.
+ * Whether an error means that the event loop has to read the rows, because no reader can read them
+ * or too many searches are waiting.
  */
 function isRefusal(error: unknown): boolean {
   if (error === READ_HERE) return true;

@@ -1,27 +1,27 @@
 /**
- * Looks objects up by name and by OID for a statement in a reader. The reader asks the event loop,
- * which has the catalog, and keeps the answers for the statement.
+ * Looks up objects by name and by OID for a statement in a reader. The reader asks the event loop,
+ * which has the catalog, and caches the answers for the statement.
  */
 import { putNewest } from "../../base/newest.ts";
 import type { ObjectNameKind } from "../../types/mod.ts";
 import type { ObjectCalls, PartitionRow } from "../functions/base/function.ts";
 
-/** The maximum number of kept answers. */
+/** The maximum number of cached answers. */
 const KNOWN_MAX = 4096;
 
 interface NamingCall {
   readonly op: "named" | "with oid";
   readonly kind: ObjectNameKind;
-  /** A name, or an OID as a value of type OID. */
+  /** The name to look up, or an OID as a value of type OID. */
   readonly text: string;
 }
 
-/** A call as it is sent in a question. */
+/** The look-up of an object, as a reader sends it to the event loop. */
 export type ObjectCall = NamingCall | { readonly op: "ancestors" | "tree"; readonly oid: string };
 
 export type ObjectAnswer = string | undefined | readonly PartitionRow[];
 
-/** Answers a question on the event loop. @throws {DatabaseError} */
+/** Looks up an object on the event loop to answer a reader. @throws {DatabaseError} */
 export function answeredLookup(call: ObjectCall, objects: ObjectCalls): ObjectAnswer {
   switch (call.op) {
     case "named":
@@ -39,7 +39,7 @@ export class AskedObjectCalls implements ObjectCalls {
 
   /**
    * Gives a reader access to the names of objects.
-   * @param ask Sends a question and waits for the answer.
+   * @param ask Sends a question to the event loop and waits for the answer.
    * @throws {DatabaseError}
    */
   constructor(ask: (call: ObjectCall) => ObjectAnswer) {

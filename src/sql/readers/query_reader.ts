@@ -1,9 +1,10 @@
 /**
- * Runs queries, and the reading half of changes, in a separate thread. Jobs run one at a time and
+ * Runs queries, and the queries of changes, in a separate thread. Jobs run one at a time and
  * without pauses, because no other work waits for this thread.
  *
- * The thread has no catalog and no log. It reads tables shared with it, and sends rows to the
- * event loop. When too many rows are in transit, it waits for the event loop to take them.
+ * The thread has no catalog and no log. It reads tables that the event loop shares with it, and
+ * sends rows to the event loop. When too many rows are in transit, it waits for the event loop to
+ * take them.
  */
 import { defined } from "../../base/assert.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -55,7 +56,10 @@ import { depsIn } from "./relations.ts";
 
 const ENCODER = new TextEncoder();
 
-/** The longest time that a reader sleeps before it checks whether its job has been cancelled. */
+/**
+ * The longest time in milliseconds that a reader sleeps before it checks whether its job has been
+ * cancelled.
+ */
 const LOOK_MS = 20;
 
 /** The settings that a reader receives once, at startup. */
@@ -68,7 +72,10 @@ export interface ReaderSettings {
   readonly cacheBytes: number;
   readonly spill: {
     readonly directory: string;
-    /** The prefix for the names of temporary files, which no two readers share. */
+    /**
+     * The prefix for the names of the reader's temporary files. Each reader has a different
+     * prefix.
+     */
     readonly prefix: string;
     readonly bytesMax: number;
     readonly minFreeBytes: number;
@@ -93,20 +100,23 @@ export interface QueryReaderParts {
   readonly sleep: (words: JobWords, ms: number) => boolean;
   /**
    * Waits, for a limited time, until the event loop has sent more answers than `answeredCount`.
-   * Returns the oldest answer that has not been returned yet, if there is one.
+   * Returns the oldest answer that this function has not yet returned, if there is one.
    */
   readonly takeAnswer: (words: JobWords, answeredCount: number) => AnswerMessage | undefined;
-  /** Notes the size of rows that have been sent, because they leave garbage in this thread. */
+  /**
+   * Records the size of rows that have been sent, because their memory becomes garbage in this
+   * thread.
+   */
   readonly noteSent: (bytes: number) => void;
 }
 
 /**
- * Signals that this reader has compiled a different plan from the one that was divided. This is
+ * Signals that this reader has compiled a different plan from the plan that was divided. This is
  * not a failure.
  */
 const OTHER_PLAN: Error = new Error("The reader thread compiled a different plan");
 
-/** A plan compiled for a division among readers. */
+/** The compiled plan of a query that is divided among readers. */
 interface CompiledDivision {
   readonly at: number;
   readonly shape: string;
@@ -139,7 +149,7 @@ interface PartsJob extends EvaluatingJob {
   readonly drained: (build: OperatorFactory, columnCount: number) => void;
 }
 
-/** Blocks the thread, for a limited time, until more rows have been taken. */
+/** Blocks the thread, for a limited time, until the event loop has taken more rows. */
 export function waitInThread(words: JobWords, takenKib: number): boolean {
   Atomics.wait(words, JOB_WORDS.takenKib, takenKib, LOOK_MS);
   return true;
@@ -151,7 +161,7 @@ export function sleepInThread(words: JobWords, ms: number): boolean {
   return true;
 }
 
-/** Blocks the thread, for a limited time, until more answers have been sent. */
+/** Blocks the thread, for a limited time, until the event loop has sent more answers. */
 export function waitForAnswer(words: JobWords, answeredCount: number): void {
   Atomics.wait(words, JOB_WORDS.answered, answeredCount, LOOK_MS);
 }
@@ -164,13 +174,13 @@ export class QueryReader {
   /** The plan number of the most recent job. */
   #plan = 0;
   readonly #divided = new WeakMap<Prepared, CompiledDivision>();
-  /** The questions of the current job to the event loop. */
+  /** Sends the questions of the current job to the event loop. */
   #questions: Questions | undefined;
   #questionCount = 0;
-  /** How long the job had worked before the current message, and when that message arrived. */
+  /** The time in milliseconds for which the job had worked before the current message arrived. */
   #workedMs = 0;
   #sinceMs = 0;
-  /** Continues a job that is waiting for a message. */
+  /** Continues a job that is waiting for a message; undefined if no job is waiting. */
   #further: ((message: FurtherMessage) => void) | undefined;
 
   constructor(parts: QueryReaderParts) {
@@ -189,7 +199,7 @@ export class QueryReader {
     if (message.kind === "give back") return this.#store.giveBackMemory();
     const further = this.#further;
     this.#further = undefined;
-    // The job may already have failed when this message was sent.
+    // The job may already have failed when the event loop sent this message.
     if (message.kind !== "run" && further === undefined) return;
     this.#sinceMs = this.#parts.clock.monotonicMs();
     try {
@@ -204,7 +214,7 @@ export class QueryReader {
       if (error === OTHER_PLAN) this.#post({ kind: "refused" });
       else this.#fail(error);
     }
-    // The answers may contain many rows, so they are released.
+    // The answers to the job's questions may contain many rows, so they are released when it ends.
     if (this.#further === undefined) this.#questions = undefined;
   }
 
@@ -268,7 +278,7 @@ export class QueryReader {
   }
 
   /**
-   * Runs a part of a divided query and, in the first reader, the rest of the plan on the rows of
+   * Runs one part of a divided query and, in the first reader, the rest of the plan on the rows of
    * all parts.
    */
   #runPart(
@@ -297,13 +307,13 @@ export class QueryReader {
     this.#post({ kind: "parted" });
   }
 
-  /** Suspends a job until the next message. */
+  /** Suspends a job until its next message arrives. */
   #wait(further: (message: FurtherMessage) => void): void {
     this.#further = further;
     this.#workedMs = this.#worked();
   }
 
-  /** Runs the evaluations of a change each time they are requested. */
+  /** Runs an evaluation of a change each time the event loop requests one. */
   #evaluate(job: EvaluatingJob): void {
     const { ledger, measured } = job;
     this.#wait((message) => {
@@ -332,7 +342,10 @@ export class QueryReader {
     });
   }
 
-  /** Reads rows for the parts of a statement and runs their evaluations, as requested. */
+  /**
+   * Reads rows for the parts of a statement and runs their evaluations, as the event loop
+   * requests.
+   */
   #answerParts(job: PartsJob): void {
     const { context, drained, ledger, measured, reads } = job;
     const partAt = (index = -1): PartRead =>
@@ -365,7 +378,7 @@ export class QueryReader {
     });
   }
 
-  /** Runs the last step of a job. */
+  /** Runs the last step of a job, and then reports its totals. */
   #ending(ledger: JobLedger, work: () => void, measured: () => JobMeasures): void {
     closingIfFailed(ledger, () => {
       work();
@@ -423,8 +436,8 @@ export class QueryReader {
   #fail(error: unknown): void {
     const cell = error instanceof CellError && error.position === undefined ? error : undefined;
     const failure = failureFrom(cell?.reason ?? error);
-    // The event loop forgets the plan when it receives the failure. If this side kept it, the two
-    // lists of plans would diverge.
+    // The event loop discards the plan when it receives the failure. If the reader kept the plan,
+    // the two lists of plans would diverge.
     this.#plans.delete(this.#plan);
     this.#post({ kind: "failed", failure, place: cell?.place });
   }
@@ -500,7 +513,9 @@ export class QueryReader {
   }
 }
 
-/** Keeps the rows returned by a data-modifying statement in WITH, for the parts that read them. */
+/**
+ * Keeps the rows that a data-modifying statement in WITH returns, for the parts that read them.
+ */
 function keepReturned(
   { returned }: PartRead,
   batches: readonly Batch[],
@@ -518,7 +533,7 @@ function keepReturned(
   );
 }
 
-/** Sends all rows of a source, and closes it. */
+/** Sends all rows of a row source, and then closes the source. */
 function drainInto(
   sender: RowSender,
   operator: Operator,
@@ -543,7 +558,7 @@ function closingIfFailed(ledger: JobLedger, work: () => void): void {
   }
 }
 
-/** Sends rows, and waits while too many are in transit. */
+/** Sends rows to the event loop, and waits while too many are in transit. */
 class RowSender {
   readonly #words: JobWords;
   readonly #parts: QueryReaderParts;
@@ -557,7 +572,8 @@ class RowSender {
   }
 
   /**
-   * Sends rows. Time spent waiting for the client does not count towards the time limit.
+   * Sends rows to the event loop. Time spent waiting for the client does not count towards the
+   * time limit.
    * @throws {DatabaseError} CANCELLED, SHUTTING_DOWN
    */
   send(rows: Batch, columnCount: number, ledger: JobLedger): void {
@@ -597,8 +613,8 @@ class RowSender {
 }
 
 /**
- * Converts strings to bytes. The rows of a change are stored, so the event loop need not create
- * strings from them.
+ * Converts the strings in a batch to bytes. The rows of a change are stored, so the event loop
+ * need not create strings from them.
  */
 function withTextsAsBytes({ columns, rowCount }: Batch): Batch {
   return {
@@ -611,7 +627,7 @@ function withTextsAsBytes({ columns, rowCount }: Batch): Batch {
 
 /**
  * Chooses the row groups that this reader reads in a scan divided among several readers. A reader
- * that is slow or starts late takes fewer of them.
+ * that is slow or starts late takes fewer row groups.
  */
 function newDivision({ claims }: Pick<JobPart, "claims">): QueryShare {
   return { share: shareOf(claims), gathered: [] };
@@ -624,7 +640,7 @@ function shareOf(claims: PartClaims): ScanShare {
 /**
  * Claims the next row group whenever the scan reaches a row group and holds no claim. All row
  * groups up to the claimed one have therefore been claimed by this reader or by others, and no
- * reader ever goes past its claimed row group.
+ * reader ever advances past the row group that it has claimed.
  */
 class CountedShare implements ScanShare {
   readonly #words: ClaimWords;
