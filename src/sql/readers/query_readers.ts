@@ -24,15 +24,18 @@ import {
 import type { PlaceRequest } from "./waiting_statements.ts";
 
 export interface QueryReadersParts extends ReaderPoolParts {
-  /** Whether queries go to readers before they turn out to be long. Only tests set this option. */
+  /**
+   * Whether a query goes to a reader even before it turns out to be long. Only tests set this
+   * option.
+   */
   readonly takesAll?: boolean | undefined;
   /** The rules by which queries are divided among readers. Only tests set this option. */
   readonly dividing?: Partial<Dividing> | undefined;
 }
 
-/** Where a statement reads its rows: in a reader, or on the event loop. */
+/** The place where a statement reads its rows: a reader, or the event loop. */
 export interface ReadingPlace {
-  /** How long the statement has waited for the reader, in milliseconds. */
+  /** The time that the statement has waited for the reader, in milliseconds. */
   readonly waitedMs: number;
   /**
    * Reads the rows of the statement from the beginning, in a reader.
@@ -42,13 +45,13 @@ export interface ReadingPlace {
    * @throws {CorruptionError} if a table cannot be read
    */
   begin(query: ReaderQuery): StartedRead | undefined;
-  /** Frees the reader for other statements, if it has not been used. */
+  /** Frees the reader for other statements, if this statement has not used it. */
   giveBack(): void;
 }
 
 /** The number of readers by state, for monitoring. */
 export interface ReaderCounts extends PoolCounts {
-  /** The number of queries started in readers since startup. */
+  /** The number of queries that readers have started since server startup. */
   readonly queries: number;
 }
 
@@ -56,16 +59,22 @@ export interface ReaderCounts extends PoolCounts {
 export interface Dividing {
   /** The minimum number of table rows per reader in a divided query. */
   readonly rowsEach: number;
-  /** The shortest query worth dividing, as its run time in a single reader, in milliseconds. */
+  /**
+   * The run time of the shortest query worth dividing, in milliseconds, as measured in a single
+   * reader.
+   */
   readonly msMin: number;
-  /** The minimum number of runs before a query is divided, unless it is large. */
+  /**
+   * The minimum number of times that a query must have run before it is divided, unless it is
+   * large.
+   */
   readonly runsMin: number;
   /** Whether the same reader always reads the same row groups. */
   readonly isInTurn: boolean;
   /**
-   * The maximum total size of the rows that the parts return. If they return more, they do not
-   * reduce their input much, and the rest of the plan would take as long as the entire query in a
-   * single reader.
+   * The maximum total size in bytes of the rows that the parts of a divided query return. If they
+   * return more, they do not reduce their input much, and the rest of the plan would take as long
+   * as the entire query in a single reader.
    */
   readonly gatheredBytesMax: number;
 }
@@ -84,8 +93,8 @@ const DIVIDING: Dividing = {
 };
 
 /**
- * A query on this many rows counts as long even if it has never run. A query that takes this many
- * milliseconds is worth dividing immediately, too.
+ * The number of rows from which a query counts as long even if it has never run. A query that
+ * takes `LONG_MS` milliseconds is also worth dividing immediately.
  */
 const LONG_ROWS: number = 32 * ROW_GROUP_ROWS_MAX;
 const LONG_MS = 300;
@@ -106,9 +115,12 @@ export class QueryReaders {
    * statement to different plans.
    */
   readonly #undivided = new WeakSet<Prepared>();
-  /** For each plan, how long its last run would have taken in a single reader. */
+  /**
+   * For each plan, the time in milliseconds that its last execution would have taken in a single
+   * reader.
+   */
   readonly #aloneMs = new WeakMap<Prepared, number>();
-  /** For each plan, the number of its runs in readers. */
+  /** For each plan, the number of its executions in readers. */
   readonly #runCounts = new WeakMap<Prepared, number>();
   /** The divided queries that are running. */
   readonly #divided = new Set<DividedQuery>();
@@ -151,7 +163,7 @@ export class QueryReaders {
     };
   }
 
-  /** The total memory that the readers used after their most recent statements. */
+  /** The memory that all readers together used after their most recent statements. */
   get memory(): ReaderMemory {
     let heapBytes = 0;
     let cacheBytes = 0;
@@ -166,23 +178,22 @@ export class QueryReaders {
     return [...this.#pool.readers, ...this.#inspecting.readers];
   }
 
-  /**
-   * Whether a reader can read the rows of a statement or, for a change, the rows that it needs.
-   */
+  /** Whether a reader can read the rows of a query, or the rows that a change needs. */
   canRead(prepared: Prepared): boolean {
     return readsRows(prepared) && !this.#refused.has(prepared);
   }
 
   /**
-   * Whether the last run of a statement in a reader took no longer than a tick of the event loop.
+   * Whether the last execution of a statement in a reader took no longer than a tick of the event
+   * loop.
    */
   isShort(prepared: Prepared): boolean {
     return (this.#aloneMs.get(prepared) ?? Number.POSITIVE_INFINITY) < FIRST_SLICE_MS_MAX;
   }
 
   /**
-   * Waits in the queue, and resolves with a place. The caller must start the statement in the same
-   * tick of the event loop, or give the place back.
+   * Waits in the queue, and resolves to a place where the statement can read its rows. The caller
+   * must start the statement in the same tick of the event loop, or give the place back.
    *
    * @throws {DatabaseError} LIMIT_EXCEEDED, STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN, as a
    *   rejection.
@@ -228,14 +239,14 @@ export class QueryReaders {
     return this.#runCounts.get(prepared) ?? 0;
   }
 
-  /** Makes a divided query give up one of its readers for the waiting statement. */
+  /** Makes a divided query give up one of its readers for a waiting statement. */
   #spareOne(): void {
     for (const divided of this.#divided) if (divided.sparesOne()) return;
   }
 
   /**
-   * Starts a query in several readers. Returns undefined if one reader is enough, or only one is
-   * available.
+   * Starts a query in several readers. Returns undefined if one reader is enough, or only one
+   * reader is available.
    */
   #beginDivided(query: ReaderQuery, first: ReaderThread): StartedRead | undefined {
     const { prepared } = query;
@@ -251,7 +262,7 @@ export class QueryReaders {
     if (!isLarge && this.#runCountOf(prepared) < dividing.runsMin) return undefined;
     if (aloneMs !== undefined && aloneMs < dividing.msMin) return undefined;
     const countMax = Math.floor(Math.max(1, division.rowCount) / dividing.rowsEach);
-    // If statements are waiting, free readers are kept for them.
+    // If other statements are waiting, the free readers are kept for them.
     if (countMax < 2 || this.#pool.isAwaited) return undefined;
     const readers = [first, ...this.#pool.takeFree(countMax - 1)];
     if (readers.length === 1) return undefined;
@@ -271,7 +282,8 @@ export class QueryReaders {
   }
 
   /**
-   * Tells readers to release unpacked segment parts. A busy reader does so after its statement.
+   * Tells readers to release unpacked segment parts. A busy reader releases them after its
+   * statement.
    */
   giveBackMemory(): void {
     for (const reader of this.#all) reader.giveBackMemory();
@@ -307,8 +319,8 @@ export class QueryReaders {
 }
 
 /**
- * Whether every reader of a statement would read the same rows. This rules out rows that the event
- * loop supplies as answers, because they reflect its current state.
+ * Whether every reader of a statement would read the same rows. This excludes statements with rows
+ * that the event loop supplies as answers, because such rows reflect its current state.
  */
 function isOfStoredRows({ prepared, staged }: ReaderQuery): boolean {
   return prepared.requirements.every(
@@ -320,12 +332,12 @@ function isOfStoredRows({ prepared, staged }: ReaderQuery): boolean {
   );
 }
 
-/** Whether a statement reads system views with which operators inspect the server. */
+/** Whether a statement reads system views through which operators inspect the server. */
 export function isInspecting({ requirements }: Prepared): boolean {
   return requirements.some((each) => each.action === "read-system" && !each.view.isOpen);
 }
 
-/** Whether a statement reads rows, or evaluates expressions with queries, in any of its parts. */
+/** Whether a statement, in any of its parts, reads rows or evaluates expressions with queries. */
 function readsRows(prepared: Prepared): boolean {
   if (prepared.kind === "query") return true;
   const { build, evaluations, reads } = prepared;

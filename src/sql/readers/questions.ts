@@ -1,7 +1,8 @@
 /**
- * Sends questions of a statement in a reader to the event loop. They ask for rows of system views,
- * staged rows, ids, numbers of sequences, objects, and settings. Each question is sent when the
- * statement needs the answer, so the answer reflects the same state as it would on the event loop.
+ * Sends questions of a statement in a reader to the event loop. The questions ask for rows of
+ * system views, staged rows, ids, numbers of sequences, objects, and settings. Each question is
+ * sent when the statement needs the answer, so the answer reflects the same state as it would on
+ * the event loop.
  */
 import type { Row, Value } from "../../types/mod.ts";
 import type { SystemCall } from "../bind/bound.ts";
@@ -13,8 +14,8 @@ import { AskedObjectCalls } from "./object_questions.ts";
 import { AskedSequenceCalls } from "./sequence_questions.ts";
 
 /**
- * The minimum number of ids to request at a time, which the first question requests. Unused ids
- * are discarded.
+ * The minimum number of ids to request at a time. The first question requests this number. Unused
+ * ids are discarded.
  */
 const IDS_MIN = 16;
 const IDS_MAX = 1024;
@@ -26,12 +27,12 @@ export interface QuestionsOptions {
    * @throws {DatabaseError} If the statement has to end.
    */
   readonly ask: <K extends Question["kind"]>(question: QuestionOf<K>) => Answers[K];
-  /** Reports that no more rows of a reading are needed. */
+  /** Reports that no more rows of a numbered pass over rows are needed. */
   readonly leave: (reading: number) => void;
   readonly stagedTableIds: readonly number[];
 }
 
-/** Asks the questions of a job, and caches answers that stay valid. */
+/** Asks the questions of a job, and caches answers that remain valid. */
 export class Questions implements StagedRows, SettingCalls {
   readonly #options: QuestionsOptions;
   readonly sequences: AskedSequenceCalls;
@@ -53,7 +54,7 @@ export class Questions implements StagedRows, SettingCalls {
     this.#stagedTableIds = new Set(options.stagedTableIds);
   }
 
-  /** The size of the staged rows cached here, in bytes. */
+  /** The size of the cached staged rows, in bytes. */
   get stagedBytes(): number {
     return this.#stagedBytes;
   }
@@ -68,7 +69,7 @@ export class Questions implements StagedRows, SettingCalls {
     return this.#ids[this.#idsTaken - 1] as number;
   }
 
-  /** Returns the value of a setting. It is requested only once. */
+  /** Returns the value of a setting. The event loop is asked for it only once. */
   current(name: string): string | undefined {
     if (!this.#settings.has(name)) {
       this.#settings.set(name, this.#options.ask<"setting">({ kind: "setting", name }));
@@ -88,8 +89,8 @@ export class Questions implements StagedRows, SettingCalls {
   }
 
   /**
-   * Returns the staged rows of a table. They belong to the caller, because the statement cannot
-   * read the rows of any other owner.
+   * Returns the staged rows of a table. All of them belong to the caller, because the statement
+   * cannot read the rows of any other owner.
    */
   stagedOf(tableId: number): ReadonlyMap<string, StagedRow> | undefined {
     if (!this.hasStaged(tableId)) return undefined;

@@ -1,6 +1,6 @@
 /**
- * Represents a reader thread on the event loop: the messages sent to it, and the statement it
- * runs.
+ * Represents a reader thread on the event loop: the messages sent to the thread, and the statement
+ * that it runs.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { assert, defined } from "../../base/assert.ts";
@@ -42,11 +42,13 @@ import { RunningJob } from "./running_job.ts";
 /** The input from which a reader compiles a plan. */
 export interface QuerySource {
   readonly node: QueryStatement;
-  /** The types of the parameters, followed by those of lifted literals, as in the slots. */
+  /**
+   * The types of the slots: the types of the parameters, followed by the types of lifted literals.
+   */
   readonly types: readonly DataType[];
 }
 
-/** The limits for a query, and what it has used so far. */
+/** The limits for a query, and the resources that it has used so far. */
 export interface QueryLedger extends Pick<RequestLedger, "bytesElsewhere" | "rowsRead" | "wake"> {
   readonly cancelledBy: RequestLedger["cancelledBy"];
   readonly deadlineMs: number;
@@ -55,15 +57,17 @@ export interface QueryLedger extends Pick<RequestLedger, "bytesElsewhere" | "row
 /** A statement whose rows a reader will read. */
 export interface ReaderQuery {
   readonly prepared: Prepared;
-  /** Returns the input for compiling the plan, for a reader that does not have the plan. */
+  /**
+   * Returns the input for compiling the plan; needed only by a reader that does not have the plan.
+   */
   source(): QuerySource;
   readonly slots: readonly Value[];
   readonly principal: Principal;
   readonly namespace: string;
   readonly snapshotSeq: Seq;
   /**
-   * Returns the seqs of the statement's past reads, in the order of their indexes. Called in the
-   * same tick in which the tables are shared.
+   * Returns the seqs at which the statement reads earlier states of tables, in the order of the
+   * indexes of these reads. Called in the same tick in which the tables are shared.
    *
    * @throws {DatabaseError} HISTORY_TOO_OLD, VALUE_OUT_OF_RANGE …
    */
@@ -71,18 +75,18 @@ export interface ReaderQuery {
   readonly nowMicros: number;
   /** The rows that the statement's transaction has staged. */
   readonly staged: StagedRows | undefined;
-  /** The sequences, accessed with the caller's rights; absent for a live query. */
+  /** Takes numbers from sequences, with the caller's rights; absent for a live query. */
   readonly sequences: SequenceCalls | undefined;
-  /** Looks objects up for the caller. */
+  /** Looks up objects for the caller. */
   readonly objects: ObjectCalls;
-  /** The settings of the request; absent for a live query. */
+  /** Reads and changes the settings of the request; absent for a live query. */
   readonly settings: SettingCalls | undefined;
-  /** Implements the query's sleeps; absent if it may not sleep. */
+  /** Implements pg_sleep for the query; absent if the query may not sleep. */
   readonly sleeps?: Sleeps | undefined;
   readonly ledger: QueryLedger;
   /** Collects the measurements of EXPLAIN ANALYZE. */
   readonly profile?: Profile | undefined;
-  /** Receives rows of the statement. @throws {DatabaseError} to end the statement */
+  /** Receives rows of the statement. @throws {DatabaseError} to end the statement. */
   onBatch(batch: Batch): void;
   /**
    * Receives further rows as text, once `textFormat` has returned a format.
@@ -92,25 +96,28 @@ export interface ReaderQuery {
   onText?(text: RowText): void;
   /** Returns the text format for further rows; undefined as long as batches are needed. */
   textFormat?(): ResultFormat | undefined;
-  /** Resolves when the reader may send more; undefined if it may continue immediately. */
+  /**
+   * Returns a promise that resolves when the reader may send more rows, or undefined if it may
+   * continue immediately.
+   */
   taken?(): Promise<void> | undefined;
   /** Called when the reader has sent its rows and is waiting for {@linkcode ReaderRead.goOn}. */
   onParted?(): void;
 }
 
 /**
- * The outcome of a read. "read" means that all rows have arrived. Otherwise, none have arrived,
+ * The outcome of a read. "read" means that all rows have arrived. Otherwise, no rows have arrived,
  * and the statement is restarted, in a single reader instead of several or on the event loop.
  * "unstarted" means that the reader's thread could not be started.
  */
 export type ReadOutcome = "read" | "refused" | "unstarted";
 
-/** A read in progress in a reader. */
+/** A read that is in progress in a reader. */
 export interface StartedRead {
   readonly outcome: Promise<ReadOutcome>;
-  /** Makes a waiting reader continue. This has no effect once the reader has ended. */
+  /** Makes a waiting reader continue. The call has no effect once the reader has ended. */
   goOn(message: FurtherMessage): void;
-  /** Ends the read, because its rows are no longer needed. The outcome is then a rejection. */
+  /** Ends the read, because its rows are no longer needed. Its outcome then rejects. */
   stop(): void;
 }
 
@@ -122,7 +129,7 @@ export interface ReaderRead extends StartedRead {
 
 /** A reader thread, or a substitute in the thread of the event loop. */
 export interface ReaderPort extends MessageThread<ToReader> {
-  /** Answers the question that the reader is waiting for. */
+  /** Answers the question for which the reader is waiting. */
   answer(message: AnswerMessage): void;
 }
 
@@ -141,13 +148,13 @@ export interface ReaderWatch {
   /** Called when the reader starts a user's statement. */
   readonly onBegun: (userId: string) => void;
   /**
-   * Called when the reader has finished the statement. Unless it has ended, the reader is free
-   * again.
+   * Called when the reader has finished a user's statement. Unless its thread has ended, the
+   * reader is free again.
    */
   readonly onDone: (userId: string) => void;
   /** Called repeatedly while the statement's client does not read the rows. */
   readonly onHeldUp: () => void;
-  /** Called when the reader can no longer run statements. */
+  /** Called when the reader can no longer run any statements. */
   readonly onGone: (reason: string) => void;
 }
 
@@ -156,7 +163,10 @@ export class ReaderThread {
   readonly #parts: ReaderParts;
   readonly #watch: ReaderWatch;
   readonly #sharing: TableSharing;
-  /** The plans that the reader keeps. Both sides discard plans by the same rule. */
+  /**
+   * The numbers of the plans that the reader thread keeps. Both sides discard plans by the same
+   * rule.
+   */
   readonly #plans = new KeptPlans<true>();
   #port: ReaderPort | undefined;
   #isReady = false;
@@ -193,8 +203,8 @@ export class ReaderThread {
   }
 
   /**
-   * How long the reader has been waiting for its statement's client, in milliseconds; undefined if
-   * it is not waiting.
+   * The time for which the reader has been waiting for its statement's client, in milliseconds;
+   * undefined if the reader is not waiting.
    */
   get heldUpMs(): number | undefined {
     return this.#job?.heldUpMs;
@@ -205,7 +215,7 @@ export class ReaderThread {
     return this.#memory;
   }
 
-  /** Fails the reader's current statement. */
+  /** Fails the statement that the reader is running. */
   abandon(error: Error): void {
     this.#job?.abandon(error);
   }
@@ -289,14 +299,14 @@ export class ReaderThread {
         measuredShape: profile && prepared.plan && measuredShape(prepared.plan),
       });
     } catch (error) {
-      // The thread did not receive a message sent to it.
+      // The thread did not receive the message, so it is replaced.
       this.#replace(error, "a statement could not be sent to the thread");
     }
     return job;
   }
 
   #goOn(job: RunningJob, message: FurtherMessage): void {
-    // The job may have failed, and the reader may already run another one.
+    // The job may have failed, and the reader may already be running another job.
     if (this.#job !== job) return;
     try {
       this.#port?.post(message);
@@ -352,8 +362,8 @@ export class ReaderThread {
     }
     if (message.kind === "ready") {
       this.#isReady = true;
-      // A reader that is ready while it is being opened need not report that: no statement waits
-      // for it yet.
+      // If a reader becomes ready while it is still being opened, it need not report this, because
+      // no statement waits for it yet.
       if (this.#port !== undefined) this.#watch.onReady();
       return;
     }
@@ -381,7 +391,7 @@ export class ReaderThread {
       const error = errorOf(message);
       // The state of a reader after a bug is unknown.
       if (message.failure.kind === "bug") return this.#replace(error, "a bug stopped it");
-      // The failed statement's plan may have caused the failure, so the reader forgets it.
+      // The failed statement's plan may have caused the failure, so the reader discards the plan.
       this.#plans.delete(job.plan);
       job.fail(error);
     } else {
@@ -396,7 +406,7 @@ export class ReaderThread {
     this.#lose("the thread did not end its statement in time");
   }
 
-  /** Closes the thread, and fails its statement. */
+  /** Closes the thread of the reader, and fails its statement. */
   #replace(error: unknown, reason: string): void {
     this.#port?.close();
     const job = this.#job;

@@ -1,5 +1,5 @@
 /**
- * Keeps a pool of readers, and the statements that wait for one of them.
+ * Keeps a pool of readers, and the statements that wait for a reader.
  *
  *     none ──first long statement──► free ──chosen──► reserved ──► busy ──► free
  *                                      └──failed, hung, or closed──► none
@@ -21,7 +21,7 @@ import { type PlaceRequest, type WaitingCounts, WaitingStatements } from "./wait
 export type ReaderEvents = ThreadEvents<FromReader>;
 
 /**
- * Opens a reader. Its number is never used again.
+ * Opens a reader. The number of a reader is never used again.
  *
  * @returns undefined if no more threads are allowed.
  */
@@ -41,7 +41,7 @@ export interface ReaderPoolParts extends ReaderParts {
 export interface PoolCommons {
   nextReader(): number;
   ofPlan(prepared: Prepared): number;
-  /** The log for warnings that otherwise every pool would repeat. */
+  /** A log for warnings that every pool would otherwise repeat. */
   readonly seldomLog: SeldomLog;
 }
 
@@ -52,14 +52,14 @@ export interface PoolCounts extends WaitingCounts {
   readonly busy: number;
 }
 
-/** A reader chosen for a statement. */
+/** The reader chosen for a statement. */
 export interface ChosenReader {
   /** The reader; undefined if the statement runs on the event loop. */
   readonly reader: ReaderThread | undefined;
-  /** How long the statement has waited for a reader, in milliseconds. */
+  /** The time that the statement has waited for a reader, in milliseconds. */
   readonly waitedMs: number;
   /**
-   * To be called when the statement has started in the reader, or will not run there after all.
+   * Must be called when the statement has started in the reader, or will not run there after all.
    */
   readonly giveBack: () => void;
 }
@@ -70,19 +70,27 @@ export interface ChosenReader {
  */
 export const WAITING_PER_USER_MAX = 2000;
 
-/** How long, in milliseconds, a client may keep a reader waiting before it risks an error. */
+/**
+ * The time in milliseconds for which a client may keep a reader waiting before it risks an error.
+ */
 const HELD_UP_MS_MAX = 10_000;
 
-/** How long the pool waits after it failed to start a thread, before it tries again. */
+/**
+ * The time in milliseconds that the pool waits before it tries again to start a thread after a
+ * failure.
+ */
 const OPEN_AGAIN_MS = 1000;
 
-/** How long after the end of a reader its temporary files are removed. */
+/** The time in milliseconds between the end of a reader and the removal of its temporary files. */
 const CLEAN_UP_MS = 1000;
 
 export class ReaderPool {
   readonly #parts: ReaderPoolParts;
   readonly #common: PoolCommons;
-  /** The readers by slot. A slot is empty if it was never used, or if its reader has ended. */
+  /**
+   * The readers, indexed by slot. A slot is empty if it was never used, or if its reader has
+   * ended.
+   */
   readonly #readers: (ReaderThread | undefined)[];
   readonly #waiting: WaitingStatements<ChosenReader>;
   /** The readers chosen for statements that have not started yet. */
@@ -121,13 +129,13 @@ export class ReaderPool {
     return this.#waiting.areThere;
   }
 
-  /** Whether a statement could run without waiting. */
+  /** Whether a statement could start in a reader without waiting. */
   isFreeFor(prepared: Prepared): boolean {
     return !this.isAwaited && this.#parts.hasMemory() && this.#free(prepared) !== undefined;
   }
 
   /**
-   * Waits in the queue, and resolves with a reader.
+   * Waits in the queue, and resolves to a reader for the statement.
    *
    * @throws {DatabaseError} LIMIT_EXCEEDED, STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN, as a
    *   rejection.
@@ -138,7 +146,8 @@ export class ReaderPool {
   }
 
   /**
-   * Returns free readers among which to divide a statement. Opens more readers if that is allowed.
+   * Returns free readers among which to divide a statement. Opens more readers if the limit allows
+   * it.
    */
   takeFree(countMax: number): ReaderThread[] {
     const most = Math.min(countMax, this.#roomLeft);
@@ -205,14 +214,14 @@ export class ReaderPool {
     return !reader.isBusy && !this.#reserved.has(reader);
   }
 
-  /** The number of further readers that may start to work. */
+  /** The number of additional readers that may run a statement at the same time. */
   get #roomLeft(): number {
     const isAtWork = (reader: ReaderThread): boolean =>
       !this.#isFree(reader) && reader.heldUpMs === undefined;
     return Math.max(0, this.#parts.countMax - this.readers.filter(isAtWork).length);
   }
 
-  /** Closes surplus readers, which were opened while others waited for clients. */
+  /** Closes surplus readers, which were opened while other readers waited for clients. */
   #closeSurplus(): void {
     for (const [at, reader] of this.#readers.entries()) {
       if (this.readers.length <= this.#parts.countMax) return;
@@ -222,7 +231,7 @@ export class ReaderPool {
     }
   }
 
-  /** Returns a free reader, preferably one that has the plan. Opens one if none is free. */
+  /** Returns a free reader, preferably one that has the plan. Opens a reader if none is free. */
   #free(prepared: Prepared): ReaderThread | undefined {
     if (this.#roomLeft === 0) return undefined;
     const plan = this.#common.ofPlan(prepared);
@@ -231,8 +240,8 @@ export class ReaderPool {
   }
 
   /**
-   * Opens a reader unless another one is still starting. A starting thread has not opened its
-   * files yet, so it is unknown whether there are enough file handles for one more.
+   * Opens a reader unless another reader is still starting. A starting thread has not opened its
+   * files yet, so it is unknown whether there are enough file handles for another reader.
    */
   #opened(): ReaderThread | undefined {
     const place = this.#readers.indexOf(undefined);
@@ -254,7 +263,7 @@ export class ReaderPool {
         if (!this.#isOpen) return;
         if (reader.isReady) log.error("a reader thread failed", { reader: number, reason });
         else this.#noteUnstarted(reason);
-        // A terminated thread may still write for a moment.
+        // A terminated thread may still write to its temporary files for a moment.
         clock.after(CLEAN_UP_MS, () => cleanUp?.(number));
       },
     });
@@ -276,7 +285,7 @@ export class ReaderPool {
       wanted: countMax,
       reason,
     });
-    // Statements waiting for a reader that was being started may have to run without one.
+    // Statements that wait for a reader whose thread has not started may have to run without one.
     clock.after(OPEN_AGAIN_MS, () => this.#waiting.serve());
   }
 }

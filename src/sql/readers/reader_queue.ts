@@ -1,11 +1,11 @@
 /**
- * Orders the statements waiting for a reader. The order is fair to users: however many statements
- * one user has sent, a statement of another user has to wait for about one of them.
+ * Orders the statements that wait for a reader. The order is fair to users: however many
+ * statements one user has sent, a statement of another user has to wait for about one of them.
  *
  * - The user with the fewest working readers comes first. Ties go to the user who has been without
  *   a reader longest. For a user who has not had a reader yet, this time counts from the first
  *   waiting statement, so new users cannot overtake others indefinitely.
- * - Within a user, statements are taken in order of arrival.
+ * - Statements of the same user are taken in order of arrival.
  *
  * Invariant: a user is in the list as long as any of the user's statements waits or has a reader.
  */
@@ -16,10 +16,13 @@ export interface Queued {
 }
 
 interface QueuedUser<Entry> {
-  /** The waiting entries, in order of arrival. */
+  /** The user's waiting statements, in order of arrival. */
   readonly waiting: Set<Entry>;
   readersAtWork: number;
-  /** When the user last had a reader, or began to wait, as a counter: larger means later. */
+  /**
+   * The value of a counter when the user last had a reader, or began to wait. A larger value means
+   * a later time.
+   */
   since: number;
 }
 
@@ -55,7 +58,7 @@ export class ReaderQueue<Entry extends Queued> {
     this.#length += 1;
   }
 
-  /** Removes a statement that no longer waits, for whatever reason. */
+  /** Removes a statement that no longer waits, whatever the reason. */
   remove(entry: Entry): void {
     const { userId } = entry;
     const wasThere = this.#users.get(userId)?.waiting.delete(entry) === true;

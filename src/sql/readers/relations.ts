@@ -25,7 +25,7 @@ import { type PolicyCatalog, rowRightsOf } from "../rights/row_policies.ts";
 import type { NamedRelations, PlanSource } from "./job.ts";
 import type { Questions } from "./questions.ts";
 
-/** Finds tables, views and functions by namespace and name. */
+/** Looks up tables, views and functions by namespace and name. */
 interface RelationNames {
   readonly table: (namespace: string, name: string) => TableEntry | undefined;
   readonly tableById: (tableId: number) => TableEntry | undefined;
@@ -36,7 +36,7 @@ interface RelationNames {
   readonly systemView: (namespace: string, name: string) => SystemView | undefined;
 }
 
-/** The part of the catalog in which the event loop resolves names. */
+/** The operations of the catalog with which the event loop resolves names. */
 type NamingCatalog = Omit<RelationNames, "partitionsOf" | "systemView"> &
   Pick<Catalog, "views"> &
   PolicyCatalog;
@@ -51,8 +51,8 @@ export function systemViewsIn(requirements: readonly Requirement[]): Map<string,
 }
 
 /**
- * Binds a statement to record the relations that it refers to. The statement has been bound before
- * without an error.
+ * Binds a statement to record the relations to which it refers. The statement has been bound
+ * before without an error.
  */
 export function relationsOf(
   { namespace, node, types }: Pick<PlanSource, "namespace" | "node" | "types">,
@@ -110,7 +110,7 @@ export function relationsOf(
 /**
  * Returns the dependencies with which a reader binds a statement.
  *
- * @param questions The questions of the job that runs the plan.
+ * @param questions Sends the questions of the job that runs the plan.
  */
 export function depsIn(
   { namespace, relations, types }: PlanSource,

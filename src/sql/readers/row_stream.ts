@@ -1,9 +1,9 @@
 /**
- * Receives the rows that a reader thread reads for a change, and runs evaluations there
- * afterwards. The change takes the rows batch by batch, as if they came from its own operators.
+ * Receives the rows that a reader thread reads for a change, and afterwards runs evaluations in
+ * the reader. The change takes the rows batch by batch, as if they came from its own operators.
  *
  * A failure arrives after the rows that precede it, so that, as on the event loop, the first
- * faulty row determines the error.
+ * invalid row determines the error.
  */
 import { defined } from "../../base/assert.ts";
 import { type Batch, portableBatch } from "../../types/mod.ts";
@@ -12,21 +12,22 @@ import type { FurtherMessage } from "./job.ts";
 import type { ReadingPlace } from "./query_readers.ts";
 import type { ReaderQuery, StartedRead } from "./reader.ts";
 
-/** Thrown if the event loop has to read the rows instead. This is not a failure. */
+/** Thrown if the event loop has to read the rows instead of a reader. This is not a failure. */
 export const READ_HERE: Error = new Error("The rows can be read only by the event loop");
 
 export class RowStream implements Elsewhere {
   #read: StartedRead | undefined;
-  /** A batch that has arrived but has not been taken yet. */
+  /** A batch of rows that has arrived but has not been taken yet. */
   #batch: Batch | undefined;
   #end: { readonly error: unknown } | "end" | undefined;
-  /** Whether the reader has sent everything requested of it, and is now waiting. */
+  /** Whether the reader has sent everything that was requested, and is now waiting. */
   #isParted = false;
   readonly #taken = new Signal();
   readonly #arrived = new Signal();
 
   /**
-   * Starts a read in a reader. Returns undefined if the place is the event loop.
+   * Starts to read the rows of a change in a reader. Returns undefined if the rows have to be read
+   * on the event loop.
    *
    * @throws {DatabaseError}
    */
@@ -67,7 +68,7 @@ export class RowStream implements Elsewhere {
   }
 
   /**
-   * Evaluates expressions in the reader on the given rows.
+   * Evaluates expressions on the given rows in the reader.
    * @throws READ_HERE
    * @throws {DatabaseError}
    */
@@ -110,13 +111,14 @@ export class RowStream implements Elsewhere {
 
   /** Asks a waiting reader for rows. @throws READ_HERE @throws {DatabaseError} */
   async #ask(message: FurtherMessage): Promise<void> {
-    // A change that reads no rows has not waited for the end of its rows yet.
+    // A change that reads no rows has not yet waited until the reader has reported the end of its
+    // rows.
     if (await this.next()) throw new Error("Earlier rows have not been read yet");
     this.#isParted = false;
     this.#read?.goOn(message);
   }
 
-  /** Waits until the reader has reported its totals. */
+  /** Waits until the reader has reported the totals of the job. */
   async finish(): Promise<void> {
     this.#leave();
     while (this.#end === undefined) await this.#arrived.next;
@@ -138,8 +140,8 @@ export class RowStream implements Elsewhere {
   }
 
   /**
-   * Lets the reader end. If it is waiting, it ends immediately; otherwise, once it has finished
-   * its current work.
+   * Lets the reader end its job. A waiting reader ends immediately; any other reader ends once it
+   * has finished its current work.
    */
   #leave(): void {
     this.#read?.goOn({ kind: "finish" });

@@ -1,6 +1,6 @@
 /**
  * Represents, on the event loop, the statement that a reader runs. It passes on rows in order,
- * answers questions, and ends the statement if necessary.
+ * answers questions from the reader, and ends the statement if necessary.
  */
 import { defined } from "../../base/assert.ts";
 import type { CancelTimer, Clock } from "../../base/clock.ts";
@@ -26,14 +26,14 @@ import type { ReaderQuery, ReaderRead, ReadOutcome } from "./reader.ts";
 const LOOK_MS = 50;
 
 /**
- * How long, in milliseconds, a reader may continue after its statement should have ended. Beyond
- * that, it counts as hanging.
+ * The time in milliseconds for which a reader may continue after its statement should have ended.
+ * After that, the reader counts as hanging.
  */
 const HUNG_MS = 2000;
 
 /**
- * How long, in milliseconds, a reader may take to start its thread. This may take seconds on a
- * busy machine.
+ * The maximum time in milliseconds until a reader's thread has started. Starting may take seconds
+ * on a busy machine.
  */
 const START_MS_MAX = 30_000;
 
@@ -69,13 +69,15 @@ export class RunningJob implements ReaderRead {
   readonly #done = Promise.withResolvers<void>();
   readonly #queue: RowMessage[] = [];
   #isPumping = false;
-  /** Whether the reader is waiting for another message. */
+  /** Whether the reader is waiting for a message that continues the job. */
   #isParted = false;
-  /** The outcome reported by the reader, as long as rows are still waiting here. */
+  /**
+   * The outcome that the reader has reported while some of its rows have not been passed on yet.
+   */
   #ended: ReadOutcome | Error | undefined;
   #isOver = false;
   #pendingKib = 0;
-  /** The memory used in the reader, in bytes, as last reported to the ledger. */
+  /** The memory that the job uses in the reader, in bytes, as last reported to the ledger. */
   #heldBytes = 0;
   #endAskedMs: number | undefined;
   #wasStarted = false;
@@ -114,8 +116,8 @@ export class RunningJob implements ReaderRead {
   }
 
   /**
-   * Answers a question. Returns undefined if the statement has failed, in which case the reader
-   * has to end and needs no answer.
+   * Answers a question from the reader. Returns undefined if the statement has failed; the reader
+   * then has to end and needs no answer.
    */
   answerTo({ number, question }: Extract<FromReader, { kind: "ask" }>): AnswerMessage | undefined {
     if (this.#isOver) return undefined;
@@ -147,7 +149,11 @@ export class RunningJob implements ReaderRead {
     this.#goOn(message);
   }
 
-  /** Ends the job. @param totals Undefined if the reader has refused the statement. */
+  /**
+   * Ends the job.
+   *
+   * @param totals undefined if the reader has refused the statement.
+   */
   end(totals: JobTotals | undefined): void {
     this.#letGo();
     if (totals !== undefined) this.#noteTotals(totals);
@@ -179,7 +185,7 @@ export class RunningJob implements ReaderRead {
 
   /**
    * Fails the job of a reader that has finished or ended. Rows that have already arrived are still
-   * used.
+   * passed on.
    */
   fail(error: Error): void {
     this.#ended = error;
@@ -193,15 +199,15 @@ export class RunningJob implements ReaderRead {
   }
 
   /**
-   * How long the reader has been waiting for the client to take its rows, in milliseconds;
-   * undefined if it is not waiting.
+   * The time for which the reader has been waiting for the client to take its rows, in
+   * milliseconds; undefined if the reader is not waiting.
    */
   get heldUpMs(): number | undefined {
     const sinceMs = this.#heldUpSinceMs;
     return sinceMs === undefined ? undefined : this.#clock.monotonicMs() - sinceMs;
   }
 
-  /** Fails the statement before its end, so that its remaining rows are not needed. */
+  /** Fails the statement before it has ended, so that its remaining rows are not needed. */
   abandon(error: Error): void {
     if (this.#isOver) return;
     this.#raise("kill");
@@ -209,7 +215,8 @@ export class RunningJob implements ReaderRead {
   }
 
   /**
-   * Returns the error with which the statement has to end; undefined as long as it may continue.
+   * Returns the error with which the statement has to end, or undefined as long as it may
+   * continue.
    */
   reasonToEnd(): Error | undefined {
     try {
@@ -247,7 +254,7 @@ export class RunningJob implements ReaderRead {
     else this.#query.onText?.(message);
   }
 
-  /** Makes the reader encode further rows as text, if they go into a streamed response. */
+  /** Makes the reader encode further rows as text, if the rows go into a streamed response. */
   #askForText(): void {
     const format = this.#query.textFormat?.();
     if (format === undefined) return;
@@ -263,12 +270,12 @@ export class RunningJob implements ReaderRead {
 
   #look(): void {
     const { ledger } = this.#query;
-    // While rows are being handed to the client, the time limit does not apply; that time is added
-    // to the deadline.
+    // While rows are being handed to the client, the time limit does not apply. The time spent is
+    // added to the deadline.
     const mayEnd = ledger.cancelledBy !== undefined || !this.#isPumping;
     const reason = mayEnd ? this.reasonToEnd() : undefined;
     if (reason !== undefined) {
-      // The caller need not wait until the reader notices.
+      // The caller need not wait until the reader notices that the job has to end.
       this.#raise(ledger.cancelledBy ?? "kill");
       this.#reject(reason);
     }

@@ -1,7 +1,7 @@
 /**
  * Implements nextval, currval, lastval and setval for a statement in a reader. The reader asks the
- * event loop, which counts sequences and reserves their numbers durably. Numbers are requested in
- * blocks, and unused numbers of a block are given back.
+ * event loop, which advances sequences and reserves their numbers durably. Numbers are requested
+ * in blocks, and unused numbers of a block are given back.
  */
 import { defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -9,12 +9,12 @@ import type { Value, Whole } from "../../types/mod.ts";
 import type { NextNumberRight, SequenceCalls } from "../functions/base/function.ts";
 
 /**
- * The maximum number of sequence numbers to request at once. The first request asks for one, and
- * each further request for twice as many.
+ * The maximum number of sequence numbers in one request. The first request asks for one number,
+ * and each further request for twice as many as the last.
  */
 const NUMBERS_MAX = 1024;
 
-/** A call as it is sent in a question. */
+/** A call of a sequence function, as a reader sends it to the event loop. */
 export type SequenceCall =
   | {
       readonly op: "next";
@@ -38,7 +38,9 @@ export type SequenceCall =
       readonly last: Whole;
     };
 
-/** Answers a question on the event loop. @throws {DatabaseError} */
+/**
+ * Runs a call of a sequence function on the event loop to answer a reader. @throws {DatabaseError}
+ */
 export function answeredCall(call: SequenceCall, sequences: SequenceCalls): readonly Value[] {
   switch (call.op) {
     case "next":
@@ -57,7 +59,10 @@ export function answeredCall(call: SequenceCall, sequences: SequenceCalls): read
   }
 }
 
-/** Takes the requested numbers, or fewer if the sequence ends. @throws {DatabaseError} */
+/**
+ * Takes the requested numbers from a sequence, or fewer if the sequence ends. @throws
+ * {DatabaseError}
+ */
 function numbersFor(
   { count, name, right }: Extract<SequenceCall, { op: "next" }>,
   sequences: SequenceCalls,
@@ -66,7 +71,8 @@ function numbersFor(
   try {
     while (numbers.length < count) numbers.push(sequences.next(name, right));
   } catch (error) {
-    // If the statement needs more numbers, it asks again, and then receives the error.
+    // The error is not lost: if the statement needs more numbers, it asks again and receives the
+    // error.
     if (!(error instanceof DatabaseError)) throw error;
   }
   return numbers;
@@ -83,7 +89,7 @@ export class AskedSequenceCalls implements SequenceCalls {
 
   /**
    * Gives a reader access to sequences.
-   * @param ask Sends a question and waits for the answer.
+   * @param ask Sends a question to the event loop and waits for the answer.
    * @throws {DatabaseError}
    */
   constructor(ask: (call: SequenceCall) => readonly Value[]) {

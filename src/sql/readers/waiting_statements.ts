@@ -5,7 +5,7 @@
  *        └──killed, out of time, client gone, server stops──► refused
  *
  * - A waiting statement holds no rows, no snapshot and no files.
- * - While all statements together are at the memory limit, no statement gets a place.
+ * - While the statements together have reached the memory limit, no statement gets a place.
  */
 import { type CancelTimer, type Clock, HOUR_MS } from "../../base/clock.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -13,7 +13,7 @@ import { checkDeadline, type RequestLedger } from "../execute/context/request_le
 import type { Prepared } from "../prepare/prepared.ts";
 import { ReaderQueue } from "./reader_queue.ts";
 
-/** A statement that asks for a place to read its rows. */
+/** A request of a statement for a place to read its rows. */
 export interface PlaceRequest {
   readonly userId: string;
   readonly prepared: Prepared;
@@ -29,11 +29,14 @@ export interface WaitingOptions<Place> {
   readonly perUserMax?: number | undefined;
   /** Whether the memory of all statements together is within the limit. */
   readonly hasMemory: () => boolean;
-  /** Chooses a place for the next statement; returns undefined if it has to wait. */
+  /** Chooses a place for the next statement. Returns undefined if the statement has to wait. */
   readonly placeFor: (asking: PlaceRequest, waitedMs: number) => Place | undefined;
 }
 
-/** The number of statements waiting now, and of those that have waited since startup. */
+/**
+ * The number of statements that are waiting now, and the number and total wait of the statements
+ * that have waited since startup.
+ */
 export interface WaitingCounts {
   readonly waiting: number;
   readonly waited: number;
@@ -71,7 +74,7 @@ export class WaitingStatements<Place> {
   }
 
   /**
-   * Waits in the queue, and resolves with a place.
+   * Waits in the queue, and resolves to a place where the statement can read its rows.
    *
    * @throws {DatabaseError} LIMIT_EXCEEDED, STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN, as a
    *   rejection.
@@ -99,7 +102,7 @@ export class WaitingStatements<Place> {
     ledger.isWaiting = true;
     ledger.wake = () => this.#look(waiting);
     this.#queue.add(waiting);
-    // If other statements are already waiting, there is no place for this one, either.
+    // If other statements are already waiting, there is no place for this statement either.
     if (this.#queue.length === 1) this.serve();
     if (ledger.isWaiting) {
       this.#waitedCount += 1;
@@ -108,7 +111,7 @@ export class WaitingStatements<Place> {
     return promise;
   }
 
-  /** Gives places to waiting statements, as long as there are any. */
+  /** Gives places to waiting statements, as long as places are available. */
   serve(): void {
     for (let next = this.#queue.first(); next !== undefined; next = this.#queue.first()) {
       if (!this.#options.hasMemory()) {

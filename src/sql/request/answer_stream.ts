@@ -1,16 +1,16 @@
 /**
- * Streams a response that is too large for memory: the statements go on running while the client
+ * Streams a response that is too large for memory: the statements continue to run while the client
  * reads the response.
  *
  *     not open ──first rows pushed──► open ──all statements ended──► ended
  *        └──all statements ended──► never: the whole response is given at once
  *
- * - A query that has pushed rows pauses until the reader has taken them, so at most the rows of
+ * - A query that has pushed rows pauses until the client has taken them, so at most the rows of
  *   one tick of the event loop are in memory.
- * - While the process has nearly used up its memory, the reader receives nothing. Everything it
- *   takes soon becomes garbage, so a fast reader could otherwise get the process killed.
+ * - While the process has nearly used up its memory, the client receives nothing. Everything that
+ *   it takes soon becomes garbage, so a fast client could otherwise get the process killed.
  * - Pauses do not count towards the time limit of the request, because the client determines how
- *   fast rows are read. If a reader takes nothing for a long time, or disconnects, the request
+ *   fast rows are read. If a client takes nothing for a long time, or disconnects, the request
  *   ends as if by KILL QUERY.
  */
 import { defined } from "../../base/assert.ts";
@@ -40,10 +40,10 @@ import type { RowText } from "../result/row_text.ts";
  */
 export const OPENING_BYTES: number = 8 * 64 * 1024;
 
-/** The longest time, in milliseconds, before a paused query notices that it has been killed. */
+/** The longest time in milliseconds until a paused query notices that it has been killed. */
 const LOOK_MS = 100;
 
-/** How long, in milliseconds, a reader may take nothing before it is considered disconnected. */
+/** The time in milliseconds without any read after which a client is considered disconnected. */
 const SILENT_MS_MAX = 60_000;
 
 export interface ChannelOptions {
@@ -55,7 +55,8 @@ export interface ChannelOptions {
 }
 
 /**
- * Returns the channel through which a request streams its rows. The request must have a reader.
+ * Returns the channel through which a request streams its rows. The request must have an
+ * `AnswerReader`.
  */
 export function channelOf(
   { format = "json", reader }: SqlRequest,
@@ -97,7 +98,7 @@ export class AnswerChannel implements AnswerStream {
   }
 
   /**
-   * Makes the request end when its client disconnects. To be called once the request has taken
+   * Makes the request end when its client disconnects. Must be called once the request has taken
    * longer than a time slice.
    */
   watchReader(): void {
@@ -112,10 +113,10 @@ export class AnswerChannel implements AnswerStream {
   }
 
   /**
-   * Returns the response: either all of it, or the part before the stream opened together with the
-   * stream.
+   * Returns the entire response or, if the stream opens, the part completed before that together
+   * with the stream.
    *
-   * @param completed The entries before the one whose rows open the stream.
+   * @param completed Returns the entries before the entry whose rows open the stream.
    */
   answerOf(
     whole: Promise<SqlResponse>,
@@ -123,7 +124,7 @@ export class AnswerChannel implements AnswerStream {
   ): Promise<SqlResponse> {
     return new Promise((resolve, reject) => {
       this.#onOpen = () => resolve({ results: [...completed()], stream: this });
-      // The first time slice of a query may already have produced enough rows.
+      // The first time slice of a query may already have produced enough rows to open the stream.
       if (this.#isOpen) this.#onOpen();
       void this.#follow(whole, { resolve, reject });
     });
@@ -155,7 +156,7 @@ export class AnswerChannel implements AnswerStream {
     this.#open();
   }
 
-  /** Notes the memory of pushed rows, which soon becomes garbage. */
+  /** Records the memory of pushed rows, which soon becomes garbage. */
   noteAllocated(bytes: number): void {
     this.#memoryGate.noteAllocated(bytes);
   }
@@ -167,14 +168,15 @@ export class AnswerChannel implements AnswerStream {
   }
 
   /**
-   * Pushes the end of a statement. Its result does not include rows that have already been pushed.
+   * Pushes the end of a statement. The pushed result does not include rows that have already been
+   * pushed.
    */
   pushEntry(result: StatementResult): void {
     this.#push({ kind: "entry", result });
   }
 
   /**
-   * Resolves when everything pushed has been taken.
+   * Resolves when the client has taken everything that has been pushed.
    * @throws {DatabaseError} CANCELLED, SHUTTING_DOWN
    */
   async taken(): Promise<void> {
@@ -231,7 +233,7 @@ export class AnswerChannel implements AnswerStream {
   }
 }
 
-/** The part of an entry that comes before its rows. */
+/** The part of a response entry that precedes its rows. */
 export interface EntryHead {
   readonly schema: readonly SchemaField[];
   readonly asUser: string;

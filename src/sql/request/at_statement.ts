@@ -1,6 +1,6 @@
 /**
- * Adds the number of the statement to an error. Code below the request layer does not know that
- * number, and damage on disk does not belong to a particular statement.
+ * Adds the number of the failed statement to an error. Code below the request layer does not know
+ * this number, and damage on disk does not belong to a particular statement.
  *
  * A bug ends only its own request; the log contains the stack trace and the statements.
  */
@@ -12,7 +12,7 @@ import type { SqlRequest, SqlResponse } from "../ports/engine.ts";
 import type { SqlEnvironment } from "../ports/environment.ts";
 import { parseLimitsOf } from "../ports/parameters.ts";
 
-/** A failed request, and the log for bugs. */
+/** A failed request, and the dependencies for reporting its failure. */
 export interface FailedRequest {
   readonly deps: Pick<SqlEnvironment, "bugs" | "limits">;
   readonly principal: Principal;
@@ -25,7 +25,7 @@ export interface FailedRequest {
  */
 export function expectedFailure(error: unknown): DatabaseError {
   if (error instanceof DatabaseError) return error;
-  // Damage that is not assigned to a table has not been logged yet.
+  // Damage that is not assigned to a table has not been logged yet, so it is thrown further.
   if (error instanceof CorruptionError && error.isLogged) return refusalFor(error);
   throw error;
 }

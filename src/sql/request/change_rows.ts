@@ -5,8 +5,8 @@
  *     begun here ──ends within the first time slice──► committed in it
  *         └──does not──► forgotten ──► waits for a reader ──► begun again with the rows of a reader
  *
- * Changing and committing rows always happens on the event loop. Queries in VALUES, ON CONFLICT
- * and RETURNING can also run in a reader.
+ * Rows are always changed and committed on the event loop. Queries in VALUES, ON CONFLICT and
+ * RETURNING can also run in a reader.
  */
 import type { Seq } from "../../base/seq.ts";
 import type { Store } from "../../storage/mod.ts";
@@ -22,17 +22,17 @@ export interface NewChange extends Readable {
   readonly prepared: PreparedDml;
   readonly store: Pick<Store, "appliedSeq" | "visibleSeq">;
   /**
-   * The readers that can read the rows of the change; undefined if it has to stay on the event
-   * loop.
+   * The readers that can read the rows of the change; undefined if the change has to stay on the
+   * event loop.
    */
   readonly readers: QueryReaders | undefined;
   /**
-   * Creates the context for a run that reads at the given seq or, within a transaction, at the seq
-   * of the transaction.
+   * Creates the context for an execution that reads at the given seq or, within a transaction, at
+   * the seq of the transaction.
    */
   readonly runAt: (seq: Seq, mayLeave: boolean) => StatementContext;
   /**
-   * Whether the change can be restarted. A COPY cannot, because its data can be read only once.
+   * Whether the change can be restarted. A COPY cannot be, because its data can be read only once.
    */
   readonly isRepeatable: boolean;
 }
@@ -60,14 +60,14 @@ export function beginChange(change: NewChange): DmlOutcome | Promise<DmlOutcome>
   }
 }
 
-/** Reads the rows on the event loop, slice by slice. */
+/** Reads the rows of a change on the event loop, one time slice after another. */
 function changeHere({ prepared, runAt, store }: NewChange): DmlOutcome | Promise<DmlOutcome> {
   return prepared.program(runAt(store.appliedSeq, false));
 }
 
 /**
- * Starts a change that reads its rows at `place`: in a reader or, if there is none, on the event
- * loop.
+ * Starts a change that reads its rows in the given place: in a reader or, if there is no reader,
+ * on the event loop.
  *
  * A reader may read only durable data, so it reads at the visible seq. If a row has changed since
  * that seq, the commit detects the conflict, and the statement is run again.
@@ -101,8 +101,8 @@ async function changeWith(
   context: StatementContext,
 ): Promise<DmlOutcome> {
   try {
-    // The data of a COPY can be read only once, so where the rows are read must be settled before
-    // any data are read.
+    // The data of a COPY can be read only once, so it must be certain that the reader can run the
+    // statement before any data are read.
     if (!isRepeatable) await rows.ready();
     const outcome = await prepared.program(context, rows);
     await rows.finish();

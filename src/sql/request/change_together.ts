@@ -3,8 +3,8 @@
  * with data-modifying WITH parts. The change runs in a transaction of its own, which reads at the
  * newest applied state. A short change begins and commits in one tick, so it never meets a
  * conflict. A long change that meets a conflict is run again; for the last attempt, its tables are
- * closed to other writers. A change that takes longer than a time slice is restarted with a reader
- * that reads its rows.
+ * closed to other writers. A change that takes longer than a time slice is restarted, and a reader
+ * then reads its rows.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { BATCH_ROWS_MAX } from "../../base/limits.ts";
@@ -23,7 +23,7 @@ import { READ_HERE } from "../readers/row_stream.ts";
 
 const ATTEMPTS_MAX = 3;
 
-/** A change that has been started. */
+/** A change that has been started, with its context and its outcome. */
 interface BegunChange {
   readonly context: StatementContext;
   readonly outcome: DmlOutcome | Promise<DmlOutcome>;
@@ -42,13 +42,14 @@ export interface TogetherOptions {
   readonly ledger: RequestLedger;
   readonly tableIds: readonly number[];
   readonly uploads: Uploads;
-  /** The place where the first attempt reads its rows. */
+  /** The place where the first attempt of the change reads its rows. */
   readonly first: "here" | "reader";
   /**
-   * Whether the statement can be restarted. A COPY cannot, because its data can be read only once.
+   * Whether the statement can be restarted. A COPY cannot be, because its data can be read only
+   * once.
    */
   readonly isRepeatable: boolean;
-  /** Waits for a reader. Returns undefined if no reader can read the rows. */
+  /** Waits for a reader. Returns undefined if no reader can read the rows of the change. */
   place(): Promise<ReadingPlace | undefined>;
   /**
    * Called when the change has taken longer than a time slice and is about to move to a reader.
@@ -56,7 +57,7 @@ export interface TogetherOptions {
   readonly onLong: () => void;
   /** Runs the constraint triggers that were deferred to the commit. */
   readonly runDeferred: (transaction: Transaction) => Promise<void>;
-  /** Runs the statement with the definitions and rows as of this tick. */
+  /** Runs the statement with the definitions and rows that are current in this tick. */
   readonly begin: (transaction: Transaction, at: TogetherPlace) => BegunChange;
 }
 
@@ -77,8 +78,8 @@ export async function changeTogether(options: TogetherOptions): Promise<DmlOutco
     let open: (() => void) | undefined;
     let place: ReadingPlace | undefined;
     try {
-      // Wait for the reader before closing the gate, so that statements blocked by the gate do not
-      // wait for the reader, too.
+      // Waiting for the reader before closing the gate spares statements that the gate blocks from
+      // waiting for the reader as well.
       if (where === "reader") place = await options.place();
       if (attempt === ATTEMPTS_MAX) open = await writeGates.close([...tableIds], ledger);
       return await attempted(
@@ -110,11 +111,11 @@ export async function changeTogether(options: TogetherOptions): Promise<DmlOutco
   }
 }
 
-/** The circumstances of one attempt at a change. */
+/** The conditions under which one attempt at a change runs. */
 interface TogetherAttempt {
   /** Whether the tables are closed to all other writers. */
   readonly hasGates: boolean;
-  /** Called at the end of the attempt, to note the tables that it has written to. */
+  /** Called at the end of the attempt, to record the tables to which it has written. */
   readonly noteWritten: (transaction: Transaction) => void;
 }
 
@@ -144,7 +145,7 @@ async function attempted(
   }
 }
 
-/** Runs the statement and the triggers deferred to the commit, and commits. */
+/** Runs the statement and the triggers deferred to the commit, and then commits. */
 async function begunIn(
   transaction: Transaction,
   at: TogetherPlace,
@@ -156,7 +157,7 @@ async function begunIn(
   if (outcome instanceof Promise || transaction.hasDeferred) {
     const ended = await outcome;
     await options.runDeferred(transaction);
-    // Triggers may have written to tables that have been closed to other writers in the meantime.
+    // Triggers may have written to tables that were closed to other writers in the meantime.
     const closed = (): boolean => !options.hasGates && writeGates.areClosed(transaction.tableIds);
     while (closed()) await writeGates.opened(transaction.tableIds, options.ledger);
     return await committedLater(ended, committing);

@@ -1,6 +1,7 @@
 /**
- * Collects the rows of a query for the response. Rows are kept until the end, because most
- * responses are short. If there are many, they are passed on to the client while the query runs.
+ * Collects the rows of a query for the response. Rows are kept until the end of the query, because
+ * most responses are short. If there are many rows, they are passed on to the client while the
+ * query runs.
  */
 import { assert } from "../../base/assert.ts";
 import type { Batch } from "../../types/mod.ts";
@@ -14,7 +15,7 @@ import { type AnswerChannel, type EntryHead, OPENING_BYTES } from "./answer_stre
 
 export interface CollectedRowsOptions {
   readonly cells: CellRows;
-  /** Writes the rows of a COPY TO, which have no wire cells. */
+  /** Writes the rows of a COPY TO, which are not converted to wire cells. */
   readonly copy?: CopyText | undefined;
   readonly head: EntryHead;
   readonly memory: MemoryBudget;
@@ -27,7 +28,7 @@ export interface CollectedRowsOptions {
 export class CollectedRows {
   readonly #options: CollectedRowsOptions;
   #rows: unknown[][] = [];
-  /** The rows that follow those in `#rows`, as text. */
+  /** The rows that follow the rows in `#rows`, as text. */
   #texts: RowText[] = [];
   /** The size of `#rows` in bytes, as counted against the statement's memory. */
   #bytes = 0;
@@ -39,12 +40,15 @@ export class CollectedRows {
     this.#options = options;
   }
 
-  /** Whether there are so many rows that the client should receive them before more are read. */
+  /**
+   * Whether there are so many rows that the client should receive them before the query reads
+   * more.
+   */
   get areMany(): boolean {
     return this.#bytes >= OPENING_BYTES;
   }
 
-  /** Discards the rows. None of them may have been passed on yet. */
+  /** Discards the collected rows. None of them may have been passed on yet. */
   clear(): void {
     assert(this.#channel === undefined, "result rows: rows already sent cannot be discarded");
     this.#rows = [];
@@ -87,7 +91,7 @@ export class CollectedRows {
   }
 
   /**
-   * Adds rows as text, after rows that have been passed on.
+   * Adds rows as text, after rows that have already been passed on.
    *
    * @throws {DatabaseError} RESULT_TOO_LARGE
    */
@@ -99,8 +103,8 @@ export class CollectedRows {
   }
 
   /**
-   * Passes the rows on if there are many. If it returns a promise, await that before adding more
-   * rows.
+   * Passes the rows on to the client if there are many. If the result is a promise, the caller
+   * must await it before adding more rows.
    */
   send(channel: AnswerChannel): Promise<void> | undefined {
     if (this.#channel === undefined && !this.areMany) return undefined;

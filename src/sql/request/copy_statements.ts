@@ -1,5 +1,6 @@
 /**
- * Handles COPY within a request: checks whether the request may contain one, and finds its data.
+ * Handles COPY within a request: checks whether the request may contain a COPY, and finds its
+ * data.
  *
  *     POST /v1/api/copy     one COPY, whose data is the body of the request or of the response
  *     any other text        COPY FROM with its data after it, as in the output of pg_dump
@@ -13,7 +14,10 @@ import type { CopySourceStatement, Statement } from "../parse/ast/ast.ts";
 import { copySourceNode, copyToNode } from "../parse/ast/query_nodes.ts";
 import type { CopyBody, SqlRequest, StatementResult } from "../ports/engine.ts";
 
-/** How long, in milliseconds, a client may send nothing before it is considered disconnected. */
+/**
+ * The time in milliseconds for which a client may send nothing before it is considered
+ * disconnected.
+ */
 const SILENT_MS_MAX = 60_000;
 
 /**
@@ -61,14 +65,14 @@ export function requireCopyBodies(
   }
 }
 
-/** The data for a COPY FROM, with counts of what has been read. */
+/** The data for a COPY FROM, with the number of rows skipped so far. */
 export interface CopyFeed extends CopyInput {
   readonly skippedCount: number;
   /** Stops reading the data before its end. */
   cancel(): void;
 }
 
-/** Returns the data for a statement; undefined if it is not a COPY FROM. */
+/** Returns the data for a COPY FROM, or undefined for any other statement. */
 export function copyFeedOf(
   node: Statement,
   { copy }: Pick<SqlRequest, "copy">,
@@ -105,7 +109,7 @@ export function copyResult(result: StatementResult, feed: CopyFeed): StatementRe
 }
 
 /**
- * Reads the pieces of a body. Time spent waiting for the client does not count towards the
+ * Reads the chunks of a request body. Time spent waiting for the client does not count towards the
  * statement's time limit.
  */
 class BodyFeed implements CopyFeed {

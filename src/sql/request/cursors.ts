@@ -29,7 +29,8 @@ interface OpenCursor {
   /** Whether the cursor can move only forward. */
   readonly isForward: boolean;
   /**
-   * The position: 0 before the first row, and one more than the number of rows after the last row.
+   * The position of the cursor: 0 before the first row, and the number of rows plus one after the
+   * last row.
    */
   position: number;
 }
@@ -50,8 +51,8 @@ export class Cursors {
   }
 
   /**
-   * Requires that a cursor may be opened under a name: no open cursor has the name, and there are
-   * not too many.
+   * Requires that a cursor may be opened under a name: no open cursor has this name, and there are
+   * not too many open cursors.
    * @throws {DatabaseError} ALREADY_EXISTS, TRANSACTION_LIMIT
    */
   requireFree({ name, _location }: Name): void {
@@ -105,7 +106,7 @@ export class Cursors {
   }
 
   /**
-   * Moves a cursor. Returns the rows that it has passed, in the direction of the movement.
+   * Moves a cursor. Returns the rows that the cursor has passed, in the direction of the movement.
    *
    * @throws {DatabaseError} OBJECT_NOT_FOUND, INVALID_OPERATION
    */
@@ -146,7 +147,7 @@ export class Cursors {
     return new Set(this.#byName.values());
   }
 
-  /** Closes the cursors that were opened since a savepoint. */
+  /** Closes the cursors that were opened since a savepoint was created. */
   returnTo(mark: CursorsMark): void {
     for (const cursor of this.#byName.values()) {
       if (!mark.has(cursor)) this.#byName.delete(cursor.name);
@@ -167,7 +168,7 @@ export class Cursors {
   }
 }
 
-/** Whether a direction is backward, even if there is nothing to read. */
+/** Whether a direction of FETCH is backward, even if there are no rows to read. */
 function isBackward({ count, kind }: FetchDirection): boolean {
   return kind === "backward" ? count > 0 : kind !== "absolute" && count < 0;
 }
@@ -175,7 +176,7 @@ function isBackward({ count, kind }: FetchDirection): boolean {
 interface Move {
   /** The position of the cursor after the move. */
   readonly after: number;
-  /** The positions of the rows to return, in this order. */
+  /** The positions of the rows to return, in the order in which they are returned. */
   readonly read: readonly number[];
 }
 
@@ -216,7 +217,7 @@ function backward(
   return { after: Math.max(position - count, 0), read };
 }
 
-/** Returns a move to a position, which returns the row there if there is one. */
+/** Creates a move to a position. The move returns the row at this position, if there is one. */
 function at(position: number, rowCount: number): Move {
   const after = Math.max(0, Math.min(position, rowCount + 1));
   return { after, read: after >= 1 && after <= rowCount ? [after] : [] };

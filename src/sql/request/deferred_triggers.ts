@@ -4,10 +4,10 @@ import type { Transaction } from "../execute/context/transaction.ts";
 import type { DeferredCall, TriggerCalls } from "../execute/context/trigger_calls.ts";
 
 /**
- * Runs deferred calls in the order in which they were deferred, including calls that these defer
- * in turn.
+ * Runs deferred trigger calls in the order in which they were deferred, including calls that these
+ * calls defer in turn.
  *
- * @param options.isChosen Decides which calls to run; if absent, all of them.
+ * @param options.isChosen Decides which calls to run; if absent, all of them run.
  * @throws {DatabaseError} the errors of the trigger functions
  */
 export async function runDeferred(

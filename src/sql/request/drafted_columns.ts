@@ -1,6 +1,6 @@
 /**
  * Reads the rows of a table whose definition a transaction has changed. The store still has the
- * earlier definition, so columns are renamed, added, dropped and converted as rows are read.
+ * earlier definition, so columns are renamed, added, removed and converted as rows are read.
  */
 import type {
   LookupOptions,
@@ -22,25 +22,25 @@ import {
   vectorFromValues,
 } from "../../types/mod.ts";
 
-/** How the values of a column are obtained. */
+/** The source of the values of a requested column: a stored column or a constant. */
 interface ColumnSource {
-  /** The column's position among those read from the store; undefined if it is not read. */
+  /** The column's position among the columns read from the store; undefined if it is not read. */
   readonly at: number | undefined;
   readonly type: DataType | undefined;
-  /** Converts a stored value other than NULL; undefined if values need no conversion. */
+  /** Converts a stored value other than NULL; undefined if the values need no conversion. */
   readonly convert: ((value: Value) => Value) | undefined;
-  /** The value for rows stored without the column. */
+  /** The value for rows that are stored without the column. */
   readonly missing: Value;
 }
 
-/** The columns to read from the store, and the sources of the requested columns among them. */
+/** The columns to read from the store, and the source of each requested column among them. */
 export interface ReadColumns {
   readonly storedIds: readonly number[];
   readonly sources: readonly ColumnSource[];
   readonly isSame: boolean;
 }
 
-/** A definition as the transaction sees it, and as the store has it. */
+/** The definition of a table as the transaction sees it, and as the store has it. */
 export interface DraftedTable {
   /** The definition in the transaction; undefined if the transaction has dropped the table. */
   readonly definition: TableDefinition | undefined;
@@ -49,8 +49,8 @@ export interface DraftedTable {
 }
 
 /**
- * Returns the columns to read under an earlier definition, and the sources of the requested
- * columns among them.
+ * Returns the columns to read from rows that are stored under an earlier definition, and the
+ * source of each requested column among them.
  */
 export function readColumns(
   columnIds: readonly number[],
@@ -61,7 +61,8 @@ export function readColumns(
   const sources = columnIds.map((columnId): ColumnSource => {
     const before = from.columns.find((column) => column.columnId === columnId);
     const after = to.columns.find((column) => column.columnId === columnId);
-    // System columns belong to no definition.
+    // System columns, such as `_seq`, belong to neither definition and are read as they are
+    // stored.
     if (before === undefined && after !== undefined) {
       isSame = false;
       return { at: undefined, type: after.type, convert: undefined, missing: after.missing };
@@ -85,7 +86,7 @@ export function convertedRow(row: Row, { sources }: ReadColumns): Row {
   });
 }
 
-/** Scans rows that are stored under an earlier definition. */
+/** Scans the rows of a table that are stored under an earlier definition. */
 export function draftedScan(
   store: Pick<Store, "scan">,
   { stored: from, definition: to }: { stored: TableDefinition; definition: TableDefinition },
@@ -129,7 +130,7 @@ function convertedBatch({ columns, rowCount }: ScanBatch, { sources }: ReadColum
   };
 }
 
-/** Looks up a row that is stored under an earlier definition. */
+/** Looks up a row of a table that is stored under an earlier definition. */
 export function draftedRow(
   store: Pick<Store, "lookup">,
   { stored: from, definition: to }: { stored: TableDefinition; definition: TableDefinition },

@@ -1,15 +1,16 @@
 /**
- * The store as seen by a transaction that has changed definitions. The tables that it has created,
- * altered or dropped have their new definitions here, and only here. All other tables, and all
- * rows, are those of the store.
+ * The store as seen by a transaction that has changed definitions. The tables that the transaction
+ * has created, altered or dropped have their new definitions only in this view. All other tables,
+ * and all rows, are those of the store.
  *
  * There are two views of the rows. Statements on rows see only the stored rows; they add the rows
- * that the transaction has staged themselves. Definitions see both, as rows with seqs:
+ * that the transaction has staged themselves. Statements that change definitions see both, as rows
+ * with seqs:
  *
  *     stored rows                    staged rows, in the order in which they were first staged
  *     … ──────────────► snapshot ──► snapshot + 1, snapshot + 2, … ──► the newest seq
  *
- * Rows written by a definition, such as the new values of a column, are staged, too.
+ * Rows that such a statement writes, such as the new values of a column, are also staged.
  */
 import { assert, defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -42,7 +43,7 @@ import {
 } from "./drafted_columns.ts";
 import { keyTextIn, keyTypesOf, seenScan, valuesIn } from "./staged_scan.ts";
 
-/** More than the number of rows that any transaction can stage. */
+/** An upper bound that exceeds the number of rows that any transaction can stage. */
 const STAGED_ROWS_MAX = 1_000_000_000;
 
 /** The tables whose definitions the transaction has changed, keyed by id. */
@@ -56,13 +57,13 @@ export interface DraftedStoreOptions {
   /** Returns a table's definition in the store. */
   readonly storedOf: (tableId: number) => TableDefinition | undefined;
   /**
-   * For definitions: receives the tables whose stored rows the definition depends on. Absent for
+   * Receives the tables on whose stored rows a change of definitions depends. Absent for
    * statements on rows.
    */
   readonly onInspected?: (tableId: number) => void;
 }
 
-/** An index as read: for each key, the primary keys of the rows that have it. */
+/** The contents of an index: for each key, the primary keys of the rows that have this key. */
 type KeyHolders = ReadonlyMap<string, readonly Row[]>;
 
 export class DraftedStore implements Store {
@@ -70,7 +71,7 @@ export class DraftedStore implements Store {
   readonly #store: Store;
   readonly #tables: DraftedTables;
   readonly #transaction: Transaction;
-  /** The rows by key, for indexes that the store does not have. */
+  /** The contents of the indexes that the store does not have. */
   readonly #holders = new Map<string, KeyHolders>();
 
   constructor(options: DraftedStoreOptions) {
@@ -80,7 +81,10 @@ export class DraftedStore implements Store {
     this.#transaction = options.transaction;
   }
 
-  /** Whether this store serves a definition, which sees staged rows as if they were stored. */
+  /**
+   * Whether this store serves a statement that changes definitions, which sees staged rows as if
+   * they were stored.
+   */
   get #isForDefinitions(): boolean {
     return this.#options.onInspected !== undefined;
   }
@@ -94,7 +98,7 @@ export class DraftedStore implements Store {
   }
 
   /**
-   * Returns the seq of a staged row.
+   * Returns the seq under which a staged row is seen.
    *
    * @param place The position of the row in the order of staging, from 0.
    */
@@ -115,7 +119,7 @@ export class DraftedStore implements Store {
     this.#store.requireFreeSpace();
   }
 
-  /** Returns the seq that stands for the position of the future commit. */
+  /** Returns the seq that represents the position of the future commit. */
   issueSeq(): Seq {
     return this.#transaction.snapshotSeq;
   }
@@ -136,7 +140,7 @@ export class DraftedStore implements Store {
     if (before === undefined) return;
     const columnIds = definition.columns.map(({ columnId }) => columnId);
     const columns = readColumns(columnIds, { from: before, to: definition });
-    // A row has its values in the order of the earlier definition.
+    // A staged row has its values in the order of the earlier definition.
     const sources = columns.sources.map((source, i) => {
       const at = before.columns.findIndex(({ columnId }) => columnId === columnIds[i]);
       return source.at === undefined ? source : { ...source, at };
@@ -156,7 +160,10 @@ export class DraftedStore implements Store {
     this.#transaction.dropTable(tableId);
   }
 
-  /** Returns both definitions of a table; undefined if the transaction has not changed it. */
+  /**
+   * Returns the new and the stored definition of a table; undefined if the transaction has not
+   * changed its definition.
+   */
   #drafted(
     tableId: number,
   ):
@@ -272,7 +279,8 @@ export class DraftedStore implements Store {
   }
 
   /**
-   * Returns the types of the parts of an index key, and a function that computes the key of a row.
+   * Returns the types of the columns of an index key, and a function that computes the key of a
+   * row.
    */
   #keyOf(
     tableId: number,
@@ -375,7 +383,7 @@ export class DraftedStore implements Store {
     return true;
   }
 
-  /** Stages the rows that a definition rewrites. */
+  /** Stages the rows that a change of definitions rewrites. */
   apply({ writes }: WriteBatch): Commit {
     assert(this.#isForDefinitions, "draft store: write outside a schema change");
     let firstSeq = Number.POSITIVE_INFINITY;
@@ -390,7 +398,7 @@ export class DraftedStore implements Store {
     return { firstSeq: firstSeq as Seq, lastSeq: lastSeq as Seq };
   }
 
-  /** Stages the rows of a write. Returns their positions in the order of staging. */
+  /** Stages the rows of a write. Returns the position of each row in the order of staging. */
   #stage({ operation, owner, rows, tableId }: TableWrite): readonly number[] {
     assert(operation === "update", "draft store: schema change must only update");
     const definition = this.#definitionOf(tableId);
@@ -440,7 +448,8 @@ export class DraftedStore implements Store {
         count += (row.isDeleted ? 0 : 1) - (row.stored === undefined ? 0 : 1);
       }
     }
-    // The definition may be allowed only as long as the table is empty.
+    // A change of definitions may be allowed only as long as the table is empty, so the commit
+    // must know that the table was inspected.
     if (count === 0) this.#inspect(tableId);
     return count;
   }
@@ -575,8 +584,8 @@ function outside(what: string): Error {
 }
 
 /**
- * Refuses a new exclusion constraint on a table with stored rows. It would be built after the
- * commit, when overlapping ranges could no longer be rejected.
+ * Refuses a new exclusion constraint on a table with stored rows. The constraint would be built
+ * after the commit, when overlapping ranges could no longer be rejected.
  *
  * @throws {DatabaseError} UNSUPPORTED_FEATURE
  */

@@ -3,11 +3,11 @@
  *
  * The literals are lifted out of the SQL, and the rest is the key of the plan. A request that
  * cannot use this path is recognised before anything runs, and takes the general path. Objects
- * that only some runs need are created on demand, because most runs end in the tick in which they
- * began.
+ * that only some executions need are created on demand, because most executions end in the tick in
+ * which they began.
  *
- * A request should allocate little memory: when the garbage of a read by key was halved from 10
- * KB, its time was nearly halved as well. Such reads and plain INSERTs therefore create no
+ * A request should allocate little memory: when the garbage of a lookup by key was halved from 10
+ * KB, its time was nearly halved as well. Such lookups and plain INSERTs therefore create no
  * operators, no closures per row, and no unneeded promises.
  */
 
@@ -47,14 +47,17 @@ import type { RunnerOptions, RunOptions, StatementDeps } from "./run_options.ts"
 import { StatementRunner } from "./statement_runner.ts";
 
 /**
- * A statement on the fast path. The object is created once, and implements the interfaces needed
- * to run and to end the statement.
+ * A statement on the fast path. The object is created once, and implements all interfaces that are
+ * needed to run and to end the statement.
  */
 class FastStatement implements RunOptions, RunnerOptions {
   readonly principal: Principal;
   readonly namespace: string;
   readonly parameters: readonly Value[];
-  /** The lifted literals, as written. Their values come last among the parameters. */
+  /**
+   * The lifted literals as they are written in the SQL. Their values come last among the
+   * parameters.
+   */
   readonly literals: readonly SlotLiteral[];
   readonly transaction: undefined;
   readonly files: undefined;
@@ -64,9 +67,14 @@ class FastStatement implements RunOptions, RunnerOptions {
   readonly ledger: RequestLedger;
   readonly isStreamed: boolean;
   #settings: RequestSettings | undefined;
-  /** The channel for rows; undefined until the statement has taken longer than a time slice. */
+  /**
+   * The channel through which rows are streamed; undefined until the statement has taken longer
+   * than a time slice.
+   */
   channel: AnswerChannel | undefined;
-  /** The entry in the list of running requests; undefined until the statement is listed. */
+  /**
+   * The entry in the list of running requests; undefined until the statement is added to the list.
+   */
   running: RunningRequest | undefined;
   readonly #operations: PathOperations;
 
@@ -84,8 +92,8 @@ class FastStatement implements RunOptions, RunnerOptions {
   }
 
   /**
-   * The settings of the request. No earlier statement can have changed them, because there is only
-   * one statement.
+   * The settings of the request. No earlier statement can have changed them, because the request
+   * consists of a single statement.
    */
   get settings(): RequestSettings {
     this.#settings ??= this.#operations.newSettings();
@@ -106,7 +114,10 @@ class FastStatement implements RunOptions, RunnerOptions {
     return this.channel;
   }
 
-  /** Returns the position in the SQL of the literal in a slot; undefined for a parameter. */
+  /**
+   * Returns the position, in the SQL, of the literal in a slot; undefined if the slot is a
+   * parameter.
+   */
   startOf(slot: number): number | undefined {
     return this.literals[slot - this.parameters.length + this.literals.length]?.start;
   }
@@ -117,7 +128,7 @@ type FastStatementOptions = Pick<
   "principal" | "namespace" | "parameters" | "literals" | "request" | "ledger" | "prepared" | "stat"
 > & { readonly operations: PathOperations };
 
-/** Operations of the fast path that a run calls. */
+/** Operations of the fast path that a running statement calls. */
 interface PathOperations {
   renewed(statement: FastStatement): Prepared;
   sourceOf(statement: FastStatement): QuerySource | undefined;
@@ -126,7 +137,7 @@ interface PathOperations {
   readonly memoryGate: MemoryGate;
 }
 
-/** SQL with its key in the plan cache, and everything else that its plan depends on. */
+/** An SQL text with its key in the plan cache, and everything else on which its plan depends. */
 interface KeyedText {
   readonly key: CacheKey;
   readonly namespace: string;
@@ -136,7 +147,7 @@ interface KeyedText {
   readonly ledger: RequestLedger;
 }
 
-/** The parts of the database that the fast path needs. */
+/** The parts of the SQL environment that the fast path needs. */
 interface FastPathDeps
   extends BindingDeps,
     StatementDeps,
@@ -164,8 +175,8 @@ export class FastPath {
   }
 
   /**
-   * Runs SQL that consists of one statement, using the plan cache. Returns undefined if it has to
-   * take the general path.
+   * Runs SQL that consists of one statement, using the plan cache. Returns undefined if the
+   * request has to take the general path.
    *
    * @throws errors that occur before the statement runs; the caller then closes the request
    */
@@ -214,7 +225,8 @@ export class FastPath {
       return this.#failed(statement, error);
     }
     if (!(asked instanceof Promise)) return this.#ended(statement, asked);
-    // A change that is only waiting for the disk can no longer be killed, so it is not listed.
+    // A change that is only waiting for the disk can no longer be killed, so it is not added to
+    // the list of running requests.
     if (prepared.kind === "query" || runner.isUnderWay) statement.running = this.#begin(statement);
     return this.#endedLater(statement, asked);
   }
@@ -255,7 +267,7 @@ export class FastPath {
     );
   }
 
-  /** Parses the statement with its literals as written. */
+  /** Parses the statement without lifting its literals out. */
   #statementOf({ request }: FastStatement): Statement | undefined {
     return parseStatements(request.sql, parseLimitsOf(this.#deps.limits))[0];
   }
@@ -267,7 +279,9 @@ export class FastPath {
     stat.note(atMs, { ms: atMs - ledger.startMs, rows: rowCount });
   }
 
-  /** Returns the statement bound with the definitions and rights as of this tick. */
+  /**
+   * Returns the statement, bound with the definitions and rights that are current in this tick.
+   */
   #renewed({ ledger, namespace, prepared, principal, request }: FastStatement): Prepared {
     const { catalog, limits } = this.#deps;
     const { types } = typedParameters(request.params, limits);
@@ -284,7 +298,7 @@ export class FastPath {
 
   /**
    * Returns the input from which a reader compiles the plan. The SQL is parsed again, because this
-   * is seldom needed.
+   * input is seldom needed.
    */
   #sourceOf({ namespace, request }: FastStatement): QuerySource | undefined {
     const { limits } = this.#deps;
@@ -318,8 +332,8 @@ export class FastPath {
   }
 
   /**
-   * Prepares the statement with its literals lifted out. Returns undefined if it may be valid only
-   * with its literals.
+   * Prepares the statement with its literals lifted out. Returns undefined if the statement may be
+   * valid only with its literals.
    */
   #prepareFirst(request: SqlRequest, keyed: KeyedText): Prepared | undefined {
     try {

@@ -1,6 +1,6 @@
 /**
- * Finds the value that a column rejected, by reading the statement's values again after it has
- * failed.
+ * Finds the value that a column rejected, by examining the statement's values again after the
+ * statement has failed.
  */
 import { type DatabaseError, withDetails } from "../../base/errors.ts";
 import { CellError, type CellPlace } from "../bind/cell_error.ts";
@@ -27,7 +27,7 @@ export function atCell(
 
 function cellAt(query: QueryStatement, place: CellPlace): Expr | undefined {
   if (query.type === "with" || query.type === "with recursive") {
-    // If several changes in a WITH could have rejected the value, none is named.
+    // If several changes in a WITH could have rejected the value, the error names none of them.
     const isOfParts = query.bind.some(({ statement }) => isChanging(statement));
     return isOfParts ? undefined : cellAt(query.in, place);
   }
@@ -39,7 +39,8 @@ function cellAt(query: QueryStatement, place: CellPlace): Expr | undefined {
     return typeof action === "object" ? valueOf(action.sets, column) : undefined;
   }
   if (query.insert.type !== "values") return undefined;
-  // Several values can make up one column, so that the place of a column is not that of a value.
+  // Several values can make up one column, so the position of a column need not be the position of
+  // a value.
   if (query.columns?.some(({ part }) => part !== undefined) === true) return undefined;
   return query.insert.values[source.rowIndex]?.[source.columnIndex];
 }

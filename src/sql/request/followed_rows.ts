@@ -37,8 +37,8 @@ import { StatementRunner } from "./statement_runner.ts";
 export type FollowedRowsDeps = StatementDeps & Pick<SqlEnvironment, "activity" | "log">;
 
 /**
- * A planned query, with everything needed to evaluate it. It contains only data that differ
- * between subscribers.
+ * A planned materialised query, with everything needed to evaluate it. It contains only data that
+ * differ between subscribers.
  */
 export class FollowedResult implements ResultPlan, WholeQuery {
   readonly #deps: FollowedRowsDeps;
@@ -127,7 +127,7 @@ export class FollowedResult implements ResultPlan, WholeQuery {
   }
 }
 
-/** The rows of a statement, with the cells as its plan returns them. */
+/** The rows of a statement, with cells in the form in which its plan returns them. */
 interface StatementRows extends Omit<ResultRows, "rows"> {
   readonly rows: readonly (readonly unknown[])[];
 }
@@ -139,7 +139,10 @@ function cellsOf({ rows, ...state }: StatementRows): ResultRows {
 /** The number of rows to convert before other work may run. */
 const ROWS_PER_PART = 1024;
 
-/** Runs the seed of a maintained query, and converts its rows to cells. */
+/**
+ * Runs the statement that computes the first rows of a maintained result, and converts these rows
+ * to cells.
+ */
 class Maintainer implements ResultMaintainer {
   readonly #deps: FollowedRowsDeps;
   readonly #query: WholeQuery;
@@ -215,7 +218,7 @@ class Maintainer implements ResultMaintainer {
 }
 
 interface Evaluating {
-  /** The seq at which to read; undefined means the newest visible seq. */
+  /** The seq at which the evaluation reads; undefined for the newest visible seq. */
   readonly at: Seq | undefined;
   readonly statement: StatementToRun;
 }
@@ -275,7 +278,7 @@ async function rowsOf(
     files: undefined,
     nowMicros: nowMs * 1000,
     source: () => ({ node, types }),
-    // Each attempt reads the newest state. The result is that of the last attempt.
+    // Each attempt reads the newest state. The result comes from the last attempt.
     atSeq: () => {
       seq = at === undefined ? store.visibleSeq : earlierSeq(store, tables, at);
       return seq;
@@ -293,7 +296,7 @@ async function rowsOf(
 
 /**
  * Returns the seq of the last commit that changed any of the tables, or the seq of the state if no
- * commit did.
+ * commit changed them.
  */
 function lastChange(
   store: Pick<FollowedRowsDeps["store"], "lastCommitUpTo">,
@@ -305,7 +308,7 @@ function lastChange(
   return newest === 0 ? seq : newest;
 }
 
-/** Returns the next time at which the result as of a seq may change. */
+/** Returns the next time at which a result may change without a commit. */
 async function nextChangeMs(
   deps: FollowedRowsDeps,
   { nextChanges, principal, slots, text: { namespace } }: WholeQuery,
@@ -337,7 +340,7 @@ async function nextChangeMs(
 }
 
 /**
- * Returns the seq of the last commit up to `at`, whose state is read.
+ * Returns the seq of the last commit at or before `at`, which is the state to read.
  *
  * @throws {DatabaseError} HISTORY_TOO_OLD
  */

@@ -1,6 +1,6 @@
 /**
- * Makes sure that requests with the same idempotency key run at most once. The response is stored
- * in an internal table, by the same commit as the request's changes. After a crash, either both or
+ * Ensures that requests with the same idempotency key run at most once. The response is stored in
+ * an internal table, by the same commit as the request's changes. After a crash, either both or
  * neither of them exists.
  *
  *     no record ──run──► record ──same body──► the kept response
@@ -30,16 +30,16 @@ import type { SqlEnvironment } from "../ports/environment.ts";
 import { expectedFailure } from "./at_statement.ts";
 
 /**
- * The memory that a record takes beyond its response, in bytes: the key, the digest, and overhead
- * in the store.
+ * The memory that a record takes in addition to its response, in bytes: the key, the digest, and
+ * overhead in the store.
  */
 const RECORD_BYTES = 512;
 
-/** The maximum length of a stored response. A longer one is reduced to its counts. */
+/** The maximum length of a stored response. A longer response is stored without its rows. */
 const ANSWER_LENGTH_MAX = 1024 * 1024;
 
 /**
- * Creates the writes that record a response. It is called in the tick in which the changes are
+ * Creates the writes that record a response. Called in the tick in which the changes are
  * committed.
  */
 export type AnswerRecorder = (answer: KeptAnswer) => readonly TableWrite[];
@@ -47,17 +47,17 @@ export type AnswerRecorder = (answer: KeptAnswer) => readonly TableWrite[];
 export interface KeptAnswer {
   readonly results: readonly StatementResult[];
   /**
-   * The index of the entry whose `last_seq` is that of the record: the COMMIT or, without one, the
-   * last change.
+   * The index of the entry that has the seq of the record as its `last_seq`: the COMMIT or, if
+   * there is none, the last change.
    */
   readonly commitIndex?: number;
 }
 
-/** A request with an idempotency key, and the operations on it. */
+/** A request with an idempotency key, and the operations that run it. */
 export interface KeyedRequest {
   /** Runs the request. Its commit must include the writes that the recorder returns. */
   readonly run: (recorder: AnswerRecorder) => Promise<SqlResponse>;
-  /** Whether the caller still has the rights required by the request. */
+  /** Returns whether the caller still has the rights that the request requires. */
   readonly isStillAllowed: () => Promise<boolean>;
 }
 
@@ -152,8 +152,8 @@ export class IdempotentRequests {
   }
 
   /**
-   * Replaces an error about damage, because its usual advice does not apply: users cannot drop
-   * this table.
+   * Replaces an error about damage, because its usual advice does not apply: users cannot drop the
+   * internal table of responses.
    */
   #damaged({ message }: DatabaseError): DatabaseError {
     const seconds = Math.ceil(this.#deps.limits.idempotencyTtlMs / 1000);
@@ -190,7 +190,10 @@ export class IdempotentRequests {
     return [{ tableId: ANSWERS_TABLE.tableId, owner, operation, rows: [row] }];
   }
 
-  /** Counts the size of a stored response. @throws {DatabaseError} LIMIT_EXCEEDED */
+  /**
+   * Adds the size of a stored response to its owner's total. @throws {DatabaseError}
+   * LIMIT_EXCEEDED
+   */
   #count(owner: number, bytes: number): void {
     const { idempotencyBytesMax: bytesMax, idempotencyTtlMs } = this.#deps.limits;
     if (bytesMax === 0) return;
@@ -210,7 +213,7 @@ export class IdempotentRequests {
   }
 }
 
-/** Returns a response without its rows. */
+/** Returns a response without the rows of its results. */
 function countsOf(answer: KeptAnswer): KeptAnswer {
   const results = answer.results.map(
     ({ asUser, lastSeq, message, notices, rowCount }): StatementResult => ({
@@ -235,7 +238,7 @@ function conflict(key: string): DatabaseError {
   );
 }
 
-/** The number of parts into which the time to live is divided. */
+/** The number of parts into which the time to live of responses is divided. */
 const PARTS = 32;
 
 interface KeptBytesPart {
@@ -245,7 +248,7 @@ interface KeptBytesPart {
 
 /**
  * Counts the bytes of stored responses for each owner. Only responses written by this process are
- * counted; older ones expire by themselves.
+ * counted; older responses expire without being counted.
  *
  * Expiry times are rounded up to a fraction of the time to live, so only a few numbers are kept
  * for each owner, however many responses there are. An owner without responses is removed at the
@@ -254,7 +257,7 @@ interface KeptBytesPart {
 class KeptBytes {
   readonly #clock: Clock;
   readonly #ttlMs: number;
-  /** For each owner, the counts by expiry time, oldest first. */
+  /** For each owner, the bytes of stored responses by expiry time, oldest first. */
   readonly #byOwner = new Map<number, KeptBytesPart[]>();
 
   constructor(clock: Clock, ttlMs: number) {

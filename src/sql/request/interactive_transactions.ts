@@ -15,7 +15,7 @@ import { RequestTransaction } from "./request_transaction.ts";
 /** An open transaction that a request continues. */
 export interface ContinuedTransaction {
   readonly held: RequestTransaction;
-  /** The namespace for requests of the transaction that do not name one. */
+  /** The namespace for requests of the transaction that do not specify a namespace. */
   readonly namespace: string | undefined;
 }
 
@@ -26,7 +26,9 @@ export class InteractiveTransactions {
     this.#deps = deps;
   }
 
-  /** Opens a transaction. @throws {DatabaseError} LIMIT_EXCEEDED, SHUTTING_DOWN */
+  /**
+   * Opens a transaction that spans requests. @throws {DatabaseError} LIMIT_EXCEEDED, SHUTTING_DOWN
+   */
   open(principal: Principal, request: TransactionRequest): TransactionInfo {
     const { activity, clock, limits } = this.#deps;
     const { isReadOnly, namespace } = request;
@@ -51,7 +53,7 @@ export class InteractiveTransactions {
     return this.ended(principal, id) ?? this.#infoOf(this.#transactions.find(principal, id));
   }
 
-  /** Returns a transaction for a request to continue. @throws {DatabaseError} */
+  /** Returns an open transaction for a request to continue. @throws {DatabaseError} */
   find(principal: Principal, id: string): ContinuedTransaction {
     const { held, namespace } = this.#transactions.find(principal, id);
     assert(
@@ -88,7 +90,7 @@ export class InteractiveTransactions {
   }
 }
 
-/** Returns the ledger that a transaction has before its first request, without a deadline. */
+/** Returns the ledger of a transaction before its first request. It has no deadline. */
 function ledgerAt(startMs: number): RequestLedger {
   return newLedger(startMs, { timeoutMs: 0, timeoutMsDefault: 0, timeoutMsMax: 0 });
 }

@@ -3,8 +3,8 @@
  *
  * The query also selects the `_seq` of each row that it locks. Within a transaction, these row
  * versions are its locks: the commit fails if one of the rows has been changed in the meantime.
- * Another transaction that tries to lock one of them fails or, with SKIP LOCKED, skips it. Rows
- * that the transaction has written itself need no lock.
+ * Another transaction that tries to lock one of these rows fails or, with SKIP LOCKED, skips it.
+ * Rows that the transaction has written itself need no lock.
  */
 import { type Principal, requireWrite } from "../../auth/mod.ts";
 import { defined } from "../../base/assert.ts";
@@ -41,7 +41,10 @@ export interface LockingReadOptions {
   readonly locks: RowLocks;
   readonly principal: Principal;
   readonly namespace: string;
-  /** The transaction; absent for a standalone statement, whose locks would end immediately. */
+  /**
+   * The transaction that holds the locks; absent for a standalone statement, whose locks would end
+   * immediately.
+   */
   readonly transaction: Transaction | undefined;
   /** Runs a query on the event loop. */
   readonly run: (query: SelectFromStatement) => Promise<StatementResult>;
@@ -145,8 +148,8 @@ export function lockedTables(
 }
 
 /**
- * Returns the query with the `_seq` of each locked row after its own columns, and without rows to
- * skip. Rows written by the transaction have no `_seq` yet.
+ * Adds the `_seq` of each locked row after the columns of a query, and excludes the rows to skip.
+ * Rows written by the transaction have no `_seq` yet.
  */
 function withSeqs(
   { query }: SelectForStatement,
@@ -177,7 +180,7 @@ function both(left: Expr | undefined, right: Expr | undefined): Expr | undefined
   return { type: "binary", op: "AND", left, right, _location: left._location };
 }
 
-/** Removes the seq columns from the rows, and returns the seqs. */
+/** Removes the seq columns from the rows of a result, and returns the seqs. */
 function withoutSeqs(
   { rows = [], schema = [], ...rest }: StatementResult,
   count: number,

@@ -1,6 +1,6 @@
 /**
  * Completes a change that takes more than a tick of the event loop. Outside a transaction, the
- * change is run again if its rows have been changed in the meantime.
+ * change is run again if another statement has changed its rows in the meantime.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { Store } from "../../storage/mod.ts";
@@ -10,12 +10,15 @@ import type { RequestLedger } from "../execute/context/request_ledger.ts";
 import type { ReadingPlace } from "../readers/query_readers.ts";
 import { READ_HERE } from "../readers/row_stream.ts";
 
-/** The first attempt during which other writers of the table wait. They wait until the last one. */
+/**
+ * The number of the attempt from which other writers of the table have to wait, until the last
+ * attempt has ended.
+ */
 const GATED_ATTEMPT = 3;
 
 /**
  * The maximum number of attempts. A statement that began before the gate was closed can still
- * cause a conflict, but each such statement only once.
+ * cause a conflict, but each such statement can do so only once.
  */
 const ATTEMPTS_MAX = 6;
 
@@ -26,11 +29,11 @@ export interface FinishOptions {
   readonly tableIds: readonly number[];
   /** Waits for a reader. Returns undefined if the statement reads on the event loop. */
   place(): Promise<ReadingPlace | undefined>;
-  /** Runs the statement again with the definitions and rows as of this tick. */
+  /** Runs the statement again with the definitions and rows that are current in this tick. */
   readonly begin: (place: ReadingPlace | undefined) => DmlOutcome | Promise<DmlOutcome>;
   /**
-   * Whether the change is repeated after a conflict. In a transaction, it is not: the caller
-   * receives the conflict and has to repeat the whole transaction.
+   * Whether the change is repeated after a conflict. In a transaction, the change is not repeated:
+   * the caller receives the conflict and has to repeat the whole transaction.
    */
   readonly isRepeatable: boolean;
 }
@@ -48,7 +51,7 @@ export async function finishChange(
   }
 }
 
-/** @param open Receives the function that reopens the gates, once they are closed. */
+/** @param open Receives the function that reopens the write gates, once they are closed. */
 async function attempted(
   first: Promise<DmlOutcome>,
   options: FinishOptions,
@@ -60,12 +63,12 @@ async function attempted(
     let place: ReadingPlace | undefined;
     try {
       if (attempt > 1) {
-        // Wait for the reader before closing the gate, so that statements blocked by the gate do
-        // not wait for the reader, too.
+        // Waiting for the reader before closing the gate spares statements that the gate blocks
+        // from waiting for the reader as well.
         place = await options.place();
         if (attempt === GATED_ATTEMPT) open.push(await gates.close(tableIds, ledger));
-        // A reader reads durable data, and would not see the change that caused the conflict. If
-        // that change does not become durable, the conflict disappears.
+        // A reader reads durable data, and would not see the change that caused the conflict until
+        // that change is durable. If it never becomes durable, the conflict disappears.
         await Promise.allSettled([store.durable(store.appliedSeq)]);
         begun = options.begin(place);
       }
@@ -87,7 +90,7 @@ async function finished(
     return await begun;
   } catch (error) {
     if (error !== READ_HERE) throw error;
-    // The rows staged in an earlier attempt have been discarded.
+    // The rows staged in the earlier attempt have been discarded, so the statement starts anew.
     return await begin(undefined);
   }
 }

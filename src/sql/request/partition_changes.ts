@@ -1,9 +1,9 @@
 /**
- * Runs the definitions of partitions that move or delete rows: ATTACH PARTITION, DETACH PARTITION
+ * Runs the statements that move or delete rows of partitions: ATTACH PARTITION, DETACH PARTITION
  * and DROP TABLE of a partition. Definitions and rows change in one commit.
  *
- * Outside a transaction, other statements that write to the tables wait until it is done. A
- * statement that began to write earlier may still commit first; the change is then repeated.
+ * Outside a transaction, other statements that write to the tables wait until the change is done.
+ * A statement that began to write earlier may still commit first; the change is then repeated.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { defined } from "../../base/assert.ts";
@@ -35,7 +35,7 @@ import type { NameDeps } from "../prepare/binding_deps.ts";
 import { hasEveryRow } from "../rights/row_policies.ts";
 import type { DefiningStatement } from "../rights/statement_kinds.ts";
 
-/** The operations of a request that changing partitions requires. */
+/** The operations of a request that are needed to change partitions. */
 export interface PartitionSteps {
   readonly deps: () => NameDeps;
   readonly principal: Principal;
@@ -45,8 +45,9 @@ export interface PartitionSteps {
   readonly define: (node: DefiningStatement) => Promise<StatementResult>;
   readonly change: (node: DeleteStatement | InsertStatement) => Promise<StatementResult>;
   /**
-   * Does work in one transaction: that of the request, if one is open. If none is, other
-   * statements that write to the tables have to wait, and work that meets a conflict is repeated.
+   * Does work in the request's transaction, or in a transaction of its own if none is open. In the
+   * latter case, other statements that write to the tables have to wait, and work that meets a
+   * conflict is repeated.
    */
   readonly atomically: (
     tableIds: readonly number[],
@@ -56,7 +57,7 @@ export interface PartitionSteps {
   readonly isInside: boolean;
 }
 
-/** Whether a definition moves or deletes rows of partitions. */
+/** Whether a statement moves or deletes rows of partitions. */
 export function movesRows(node: Statement, steps: StepCaller): node is MovingStatement {
   if (node.type === "attach partition" || node.type === "detach partition") return true;
   return node.type === "drop table" && droppedPartitions(node, steps).length > 0;
@@ -65,7 +66,7 @@ export function movesRows(node: Statement, steps: StepCaller): node is MovingSta
 type StepCaller = Pick<PartitionSteps, "deps" | "namespace" | "principal">;
 type MovingStatement = AttachPartitionStatement | DetachPartitionStatement | DropTableStatement;
 
-/** Runs a definition that moves or deletes rows of partitions. @throws {DatabaseError} */
+/** Runs a statement that moves or deletes rows of partitions. @throws {DatabaseError} */
 export function changePartitions(
   node: MovingStatement,
   steps: PartitionSteps,
@@ -81,7 +82,7 @@ export function changePartitions(
 }
 
 /**
- * Makes the table a partition: copies its rows through the partition's new name, and drops the
+ * Makes a table a partition: copies its rows through the partition's new name, and drops the
  * table.
  */
 async function attach(
@@ -92,7 +93,7 @@ async function attach(
   const tableIds = [found.parent.tableId, found.table.tableId];
   requireAllRows(found.table, node, steps);
   requireAllRows(found.parent, node, steps);
-  // Dropping the table would take it from the objects that depend on it, so that is checked first.
+  // Other objects may depend on the table, so the statement first checks that it may be dropped.
   steps.check({ type: "drop table", names: [node.partition], _location: node._location });
   return await steps.atomically(tableIds, async () => {
     const { table } = attachedTable(node, steps, steps.deps());
@@ -111,7 +112,7 @@ async function attach(
   });
 }
 
-/** Creates a table with the definition of the partition, and moves the rows there. */
+/** Creates a table with the definition of a partition, and moves the partition's rows into it. */
 async function detach(
   node: DetachPartitionStatement,
   steps: PartitionSteps,
@@ -142,7 +143,7 @@ async function detach(
   });
 }
 
-/** Deletes the partitions named in a DROP TABLE, with their rows. */
+/** Deletes the partitions that a DROP TABLE names, together with their rows. */
 async function drop(node: DropTableStatement, steps: PartitionSteps): Promise<StatementResult> {
   const found = droppedPartitions(node, steps);
   for (const { table } of found) requireAllRows(table, node, steps);
@@ -163,8 +164,8 @@ async function drop(node: DropTableStatement, steps: PartitionSteps): Promise<St
   } catch (error) {
     const isLarge = error instanceof DatabaseError && error.code === "TRANSACTION_LIMIT";
     if (!isLarge || steps.isInside) throw error;
-    // A transaction cannot hold that many rows. A DELETE on its own may commit any number of rows,
-    // and leaves the partition empty.
+    // A transaction cannot hold so many rows. A separate DELETE may commit any number of rows, and
+    // leaves the partition empty.
     await deleteRows();
     return await steps.atomically(tableIds, dropNow);
   }
@@ -227,7 +228,7 @@ function pathOf({
 function insertOf(text: string, node: AstNode): InsertStatement {
   const statement = parsed(text, node);
   if (statement.type !== "insert") throw new Error("partition change: SQL text is not an INSERT");
-  // Identity columns keep their values.
+  // Identity columns keep their values instead of getting new ones.
   return { ...statement, overriding: "system" };
 }
 

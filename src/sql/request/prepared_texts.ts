@@ -1,9 +1,9 @@
 /**
- * Expands PREPARE, EXECUTE and DEALLOCATE within the SQL of a request. Before anything is bound,
- * each EXECUTE is replaced by the prepared statement, with the given values as constants.
+ * Expands PREPARE, EXECUTE and DEALLOCATE within the SQL of a request. Before any statement is
+ * bound, each EXECUTE is replaced by the prepared statement, with the given values as constants.
  * Statements run in the order in which they are written, so no other code needs to handle prepared
- * statements. In a transaction that spans requests, statements prepared by earlier requests can be
- * executed, too.
+ * statements. In a transaction that spans requests, EXECUTE can also run statements that earlier
+ * requests prepared.
  */
 import { counted } from "../../base/counted.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -22,8 +22,8 @@ import { partsOf, relocated } from "../parse/ast/tree_parts.ts";
 /**
  * Replaces each EXECUTE by the prepared statement that it names.
  * @param earlier The statements prepared by earlier requests of the transaction.
- * @param lengthMax The maximum length of the expanded SQL. Without it, short SQL could expand to
- *   any number of trees.
+ * @param lengthMax The maximum length of the expanded SQL. Without this limit, short SQL could
+ *   expand to any number of syntax trees.
  * @throws {DatabaseError} OBJECT_NOT_FOUND, ALREADY_EXISTS, INVALID_PARAMETER, INVALID_SQL
  */
 export function withPrepared(
@@ -121,7 +121,8 @@ function executed(
 }
 
 /**
- * Returns the statement, or CREATE TABLE … AS with it if the EXECUTE fills a table.
+ * Returns the prepared statement or, if the EXECUTE fills a table, a CREATE TABLE … AS that
+ * contains it.
  * @throws {DatabaseError} INVALID_OPERATION
  */
 function filling(
@@ -141,7 +142,7 @@ function filling(
 }
 
 /**
- * In a copied syntax tree, replaces the parameters that are direct children of a node by their
+ * Replaces the parameters that are direct children of a node of a copied syntax tree by their
  * values.
  */
 function putValues(part: object, values: readonly Expr[]): void {

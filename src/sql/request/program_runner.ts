@@ -1,7 +1,7 @@
 /**
- * Runs programs as statements: a call on its own, CALL and DO. Their SQL is executed like any
- * other statement, within the caller's transaction, and may change rows and definitions. Between
- * its steps, a program lets other work run. It ends with its request.
+ * Runs programs as statements: a function call on its own, CALL and DO. The SQL of a program is
+ * executed like any other statement, within the caller's transaction, and may change rows and
+ * definitions. Between its steps, a program lets other work run. It ends with its request.
  */
 import type { Principal } from "../../auth/mod.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -42,7 +42,7 @@ import type { StatementDeps, TriggerFrame } from "./run_options.ts";
 import { OwnSettingCalls } from "./setting_calls.ts";
 import type { StatementRunner } from "./statement_runner.ts";
 
-/** The parts of the database that programs need. */
+/** The parts of the SQL environment that programs need. */
 export type ProgramDeps = Pick<SqlEnvironment, "history"> & StatementDeps;
 
 /** The operations on a transaction that programs need. */
@@ -58,10 +58,10 @@ export interface ProgramRunnerParts {
   readonly namespace: string;
   /** The transaction of the request, which must be open. */
   readonly transaction: ProgramTransaction;
-  /** Returns a runner that returns rows instead of streaming them. */
+  /** Creates a runner that returns the rows of a statement instead of streaming them. */
   readonly runner: () => StatementRunner;
   readonly ledger: RequestLedger;
-  /** The trigger that called the program. */
+  /** The trigger that called the program; absent if the program was called otherwise. */
   readonly trigger?: TriggerFrame | undefined;
   /** Runs a statement that neither reads nor writes rows, such as a definition. */
   readonly runOther: (node: Statement, namespace: string) => Promise<StatementResult>;
@@ -72,10 +72,10 @@ const STEPS_PER_SLICE = 1024;
 
 const DONE: DriverAnswer = { kind: "done" };
 
-/** The kinds of requests before which a program lets other work run. */
+/** The kinds of program requests before which a program lets other work run. */
 const TIMED: ReadonlySet<Ask["kind"]> = new Set(["pause", "rows", "text", "value"]);
 
-/** A call that is running. */
+/** A program call that is running. */
 interface RunningCall {
   readonly place: PiecePlace;
   readonly depth: number;
@@ -103,7 +103,9 @@ export class ProgramRunner {
 
   readonly note = (message: string): void => this.#notices.add(message);
 
-  /** Runs calls one after another. Returns the slots, followed by the results of the calls. */
+  /**
+   * Runs program calls one after another. Returns the slots, followed by the results of the calls.
+   */
   async called(
     calls: readonly HoistedCall[],
     slots: readonly Value[],
@@ -137,7 +139,7 @@ export class ProgramRunner {
     return resultOf(frame);
   }
 
-  /** Runs the block of a DO statement. @throws {DatabaseError} */
+  /** Runs the block of a DO statement to its end. @throws {DatabaseError} */
   async block(source: string): Promise<void> {
     const body = parseBody(source, DO_CONTEXT);
     const place = this.#place(this.#parts.namespace);
@@ -166,8 +168,8 @@ export class ProgramRunner {
     while (step.done !== true) {
       let answer: DriverAnswer;
       try {
-        // A recursion may contain no loop, so other work may also run before a statement or
-        // expression.
+        // A recursive program may contain no loop, so other work may also run before a statement
+        // or expression.
         const pausing = TIMED.has(step.value.kind) ? this.#pause() : DONE;
         if (pausing instanceof Promise) await pausing;
         const asked = this.#answer(step.value, call);
@@ -181,7 +183,7 @@ export class ProgramRunner {
   }
 
   #answer(ask: Ask, { depth, place }: RunningCall): DriverAnswer | Promise<DriverAnswer> {
-    // Definitions changed by the program apply from its next statement on.
+    // Definitions that the program has changed apply from its next statement on.
     const call = { depth, place: { ...place, deps: this.#parts.deps() } };
     switch (ask.kind) {
       case "value":
@@ -269,7 +271,7 @@ export class ProgramRunner {
     return { kind: "rows", columns: bound.columns, rows: read, rowCount };
   }
 
-  /** Runs the programs that a statement calls, and then the statement. */
+  /** Runs the programs that a statement calls, and then runs the statement. */
   async #runPrepared(
     { prepared }: BoundRowsPiece,
     slots: readonly Value[],
@@ -376,7 +378,7 @@ export class ProgramRunner {
   }
 
   #beginSavepoint(): void {
-    // SQL cannot contain this name, so it hides none of the caller's savepoints.
+    // SQL cannot contain the name of this savepoint, so it hides none of the caller's savepoints.
     const name = `\0${this.#savepoints.length}`;
     this.#parts.transaction.savepoint(savepointNode("savepoint", name));
     this.#savepoints.push(name);
@@ -421,7 +423,7 @@ function refused(node: Statement): DatabaseError {
   );
 }
 
-/** Adds to the answer of a CALL which argument each column is assigned to. */
+/** Adds to the result of a CALL the index of the argument to which each column is assigned. */
 function withOutputs(
   answer: RowsAnswer,
   { call }: Extract<Statement, { type: "call procedure" }>,
