@@ -30,14 +30,17 @@ const BATCH_ROWS = 64;
 /** The parts of the database that an export reads. */
 export type ArchiveDeps = Pick<SqlEnvironment, "blobs" | "catalog" | "store">;
 
-/** The user whose data is to be written, and the callbacks of the job. */
+/** The user whose data is exported, and the callbacks of the export job. */
 export interface ArchiveTask {
   readonly userId: string;
   /** The owner number of the rows that are exported. */
   readonly owner: number;
-  /** Called between steps to let other work run. Its promise rejects if the export must end. */
+  /**
+   * Lets other work run between two steps of the export. The promise rejects if the export must
+   * end.
+   */
   readonly pause: () => Promise<void>;
-  /** Called after each part, with the share of the work that has been done so far. */
+  /** Called after each part of the export, with the share of the work that has been completed. */
   readonly onDone: (share: number) => void;
 }
 
@@ -60,8 +63,8 @@ interface ListedTable {
 /**
  * Writes all entries of an archive.
  *
- * @throws {DatabaseError} HISTORY_TOO_OLD if the work takes longer than a table keeps its history;
- *   DATA_DAMAGED.
+ * @throws {DatabaseError} HISTORY_TOO_OLD if the export takes longer than a table keeps its
+ *   history; DATA_DAMAGED.
  */
 export async function writeArchive(
   zip: ZipFile,
@@ -96,7 +99,7 @@ interface ArchivePart {
   readonly task: ArchiveTask;
 }
 
-/** Writes the rows of a table. Returns undefined if the user has no rows in it. */
+/** Writes a user's rows of a table. Returns undefined if the user has no rows in the table. */
 async function writeRows(
   zip: ZipFile,
   table: TableEntry,
@@ -139,7 +142,7 @@ async function* batchesOf(
   }
 }
 
-/** Writes the files mentioned in the rows. Returns the number of files. */
+/** Writes the files to which the exported rows refer. Returns the number of files. */
 async function writeFiles(zip: ZipFile, part: ArchivePart): Promise<number> {
   const { blobs, catalog } = part.deps;
   let count = 0;

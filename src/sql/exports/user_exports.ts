@@ -8,11 +8,11 @@
  *   job id shows when the export was started. No other data has to be kept consistent with the
  *   files.
  * - A user has at most one open export and one archive. A new archive replaces the previous one.
- * - The job list keeps only the newest two of a user's ended exports. Otherwise, a user who
+ * - The job list keeps only the two most recent ended exports of a user. Otherwise, a user who
  *   exports often would push operators' jobs out of the list.
  * - The jobs of all users run one after another, so that together they use no more processor time
  *   than a single query.
- * - An archive expires. From then on, it cannot be found, and the next sweep removes it.
+ * - An expired archive cannot be found, and the next sweep removes it.
  * - No archive appears after its user was dropped, because the check and the publication happen in
  *   the same tick.
  */
@@ -33,7 +33,9 @@ import { ZipFile } from "./zip_file.ts";
 /** The number of bytes by which an archive may grow between two checks of the free space. */
 const LOOK_BYTES: number = 8 * 1024 * 1024;
 
-/** The space, in bytes, that an export leaves free for the log, in addition to the reserve. */
+/**
+ * The disk space, in bytes, that an export leaves free for the log, in addition to the reserve.
+ */
 const SPARE_BYTES: number = 64 * 1024 * 1024;
 
 /** Matches the file name of a complete archive, which is the id of its job. */
@@ -104,7 +106,7 @@ export class UserExports implements ArchiveAccess, ExportAccess {
     const archives = new Set(this.#archivesOf(owner));
     const known = this.#jobsOf(owner);
     const states = known
-      // The archive of a completed job may have been replaced or have expired.
+      // The archive of a completed job may have been replaced or may have expired.
       .filter((job) => job.status !== "completed" || archives.has(job.jobId))
       .map(({ createdAtMs, error, jobId, message, status }): ExportState => {
         const shown = error?.message ?? message;
@@ -208,7 +210,7 @@ export class UserExports implements ArchiveAccess, ExportAccess {
     }
   }
 
-  /** Makes an archive available, and removes the previous archive of its user. */
+  /** Makes an archive available for download, and removes the user's previous archive. */
   async #publish(from: string, target: string): Promise<void> {
     const { directory, disk } = this.#options;
     const own = dirname(target);

@@ -1,6 +1,6 @@
 /**
- * Writes a ZIP archive to a file, entry by entry, with a bounded amount of memory for an archive
- * of any length.
+ * Writes a ZIP archive to a file, entry by entry. Memory use is bounded, however long the archive
+ * is.
  *
  *     entry      local header │ name │ extra field │ content, stored or deflated
  *     …
@@ -12,7 +12,7 @@
  *   so that every header has the same length.
  * - The directory is collected in a second file, because it may be too large for memory, and is
  *   appended at the end.
- * - Each piece of the content is deflated separately and ends on a whole byte, as in
+ * - Each block of the content is deflated separately and ends on a whole byte, as in
  *   `server/http/gzip_stream.ts`.
  *
  * Format: PKWARE's APPNOTE 6.3.10, RFC 1951.
@@ -36,7 +36,7 @@ const SYNC_BYTES: number = 8 * 1024 * 1024;
 const HEADER_BYTES = 30;
 const EXTRA_BYTES = 20;
 
-/** The format version required by ZIP64, and the one required by UTF-8 names and deflate. */
+/** The format versions required by ZIP64 and by UTF-8 names with deflate. */
 const VERSION_ZIP64 = 45;
 const VERSION = 20;
 
@@ -46,15 +46,18 @@ const UTF8_NAMES = 0x0800;
 const STORED = 0;
 const DEFLATED = 8;
 
-/** The id of the ZIP64 extra field, and the id of a padding field unknown to all programs. */
+/** The ids of the ZIP64 extra field and of a padding field that no program interprets. */
 const ZIP64_FIELD = 0x0001;
 const PADDING_FIELD = 0x6d54;
 
-/** Mark the archive as written on Unix, and its entries as regular files with mode 0644. */
+/**
+ * These constants mark the archive as written on Unix, and its entries as regular files with mode
+ * 0644.
+ */
 const UNIX = 3 << 8;
 const REGULAR_FILE: number = 0o100_644 * 2 ** 16;
 
-/** Placeholders in a 32-bit or 16-bit field for a number that is in the ZIP64 field. */
+/** Placeholders in a 32-bit or 16-bit field. The actual number is in the ZIP64 field. */
 const SEE_ZIP64 = 0xffff_ffff;
 const SEE_ZIP64_COUNT = 0xffff;
 
@@ -75,7 +78,7 @@ export interface ZipOptions {
   /** The time stamp of all entries in an archive, in Unix milliseconds. */
   readonly timeMs: number;
   /**
-   * Called before the archive grows by this many bytes.
+   * Called before the archive grows by `bytes` bytes.
    *
    * @throws An error that ends the export.
    */
@@ -114,7 +117,7 @@ export class ZipFile {
   readonly #piece = new ByteWriter();
 
   /**
-   * Creates the files for the archive and for its directory.
+   * Creates the files for the archive and for its list of entries.
    * @throws {DiskError}
    */
   constructor(options: ZipOptions) {
@@ -131,7 +134,7 @@ export class ZipFile {
   }
 
   /**
-   * Starts an entry.
+   * Starts an entry of the archive.
    * @param name The path of the entry within the archive.
    */
   begin(name: string, { isCompressed }: { isCompressed: boolean }): void {
@@ -147,7 +150,7 @@ export class ZipFile {
   }
 
   /**
-   * Appends to the content of the entry.
+   * Appends bytes to the content of the current entry.
    * @throws {DiskError}
    * @throws Errors of `onGrow`.
    */
@@ -160,7 +163,7 @@ export class ZipFile {
   }
 
   /**
-   * Ends the entry. Returns the size of its content.
+   * Ends the current entry. Returns the size of its content.
    * @throws {DiskError}
    */
   async end(): Promise<number> {
@@ -180,7 +183,7 @@ export class ZipFile {
   }
 
   /**
-   * Completes the archive durably, and closes it. Returns its size.
+   * Writes the archive durably to disk, and closes it. Returns its size.
    * @throws {DiskError}
    */
   async finish(): Promise<number> {
@@ -258,7 +261,8 @@ export class ZipFile {
 
   #directoryRecord(entry: EndedEntry): Uint8Array {
     const { name, offset, plainBytes, storedBytes } = entry;
-    // The extra field contains the numbers that do not fit into the record, in this order.
+    // The ZIP64 field contains, in this order, the numbers that are too large for the directory
+    // record.
     const long = [plainBytes, storedBytes, offset].filter((number) => this.#isLong(number));
     const record = new ByteWriter();
     record.u32(0x02014b50);
@@ -278,7 +282,7 @@ export class ZipFile {
     return record.view();
   }
 
-  /** Writes the fields that a header and its record in the directory have in common. */
+  /** Writes the fields that an entry's header and its directory record have in common. */
   #describe(
     into: ByteWriter,
     { crc, method, name }: OpenEntry,

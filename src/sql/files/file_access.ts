@@ -1,6 +1,6 @@
 /**
- * Gives higher layers access to files: decides whether a caller may read a file, and returns its
- * bytes.
+ * Gives higher layers access to uploaded files: decides whether a caller may read a file, and
+ * returns its bytes.
  *
  * A file is found by its id in the catalog. The requested path must match the stored path, and a
  * row must still refer to the file. The owner of the files is derived from the caller, never from
@@ -40,7 +40,7 @@ export interface FilePath {
   readonly sub: string;
   /** The stored name of the file, or just its id. */
   readonly storedName: string;
-  /** The owner of the file; undefined if it is the caller. */
+  /** The user who owns the file; undefined if the caller owns it. */
   readonly userId: string | undefined;
 }
 
@@ -69,7 +69,7 @@ export interface FileAccess {
 
 interface FileAccessParts extends FileDeps {
   readonly blobs: BlobStore;
-  /** Runs the query that reads the file's row as the caller. */
+  /** The SQL engine, which runs the query for the file's row on behalf of the caller. */
   readonly sql: Pick<SqlEngine, "execute">;
 }
 
@@ -151,7 +151,7 @@ export class LocalFileAccess implements FileAccess {
   }
 
   /**
-   * Returns the owner number of the rows that may refer to the file; undefined if that user has
+   * Returns the owner number of the rows that may refer to the file; undefined if the owner has
    * never had any rows.
    */
   #owner(table: TableEntry, principal: Principal, { userId }: FilePath): number | undefined {
@@ -234,7 +234,7 @@ function isNamed({ fileId, storedName, sub }: FileEntry, path: FilePath): boolea
   return sub === path.sub && (storedName === path.storedName || fileId === path.storedName);
 }
 
-/** Returns undefined if the caller may not read the file. */
+/** Waits for a file to be opened. Returns undefined if the caller may not read it. */
 async function unlessHidden(opening: Promise<OpenFile>): Promise<OpenFile | undefined> {
   try {
     return await opening;

@@ -15,7 +15,10 @@ import type { SqlEngine, StatementResult } from "../ports/engine.ts";
 
 type ViewCatalog = Pick<Catalog, "viewById" | "views">;
 
-/** Returns the views that read the column of the given file with their owner's rights. */
+/**
+ * Returns the views that run with their owner's rights and read the column that contains the given
+ * file.
+ */
 export function viewsWithFile(entry: FileEntry, catalog: ViewCatalog): readonly ViewEntry[] {
   return catalog
     .views()

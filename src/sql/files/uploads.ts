@@ -35,8 +35,7 @@ interface Upload {
   readonly part: UploadedFile;
   readonly id: string;
   /**
-   * The FILE value. The folder `sub` in this value is already final, because folders are filled in
-   * upload order.
+   * The FILE value. Its folder `sub` is already final, because folders are filled in upload order.
    */
   readonly reference: string;
   readonly sub: string;
@@ -50,8 +49,8 @@ export class Uploads {
   /** The catalog and the storage of uploads; undefined if the statement has no uploads. */
   readonly #deps: UploadPlaces | undefined;
   /**
-   * The entries of the files that rows mention, each with the upload that will be renamed to the
-   * file.
+   * The catalog entries of the files to which rows refer, each with the upload that will become
+   * the file.
    */
   #placed: readonly { readonly entry: Omit<FileEntry, "createdAtMs">; readonly upload: Upload }[] =
     [];
@@ -62,7 +61,7 @@ export class Uploads {
     this.#deps = deps;
   }
 
-  /** Writes the uploaded parts to disk under temporary names, in the order of `names`. */
+  /** Writes the uploaded files to disk under temporary names, in the order of `names`. */
   static async stage(
     { blobs, catalog, limits, store }: UploadDeps,
     { names, parts }: { parts: ReadonlyMap<string, UploadedFile>; names: readonly string[] },
@@ -100,9 +99,9 @@ export class Uploads {
   }
 
   /**
-   * Assigns each upload to the row that mentions it.
+   * Assigns each upload to the row that refers to it.
    *
-   * @throws {DatabaseError} INVALID_INPUT if several cells mention the same upload.
+   * @throws {DatabaseError} INVALID_INPUT if several cells refer to the same upload.
    */
   place(target: UploadTarget, rows: readonly Row[]): void {
     assert(!this.#isListed, "file upload: file assigned to a row after it was listed");
@@ -142,9 +141,9 @@ export class Uploads {
   }
 
   /**
-   * Returns, for each upload, the cell that mentions it.
+   * Returns, for each upload, the cell that refers to it.
    *
-   * @throws {DatabaseError} INVALID_INPUT if several cells mention the same upload.
+   * @throws {DatabaseError} INVALID_INPUT if several cells refer to the same upload.
    */
   #cellsOf(
     { filePositions, keyOf, table }: UploadTarget,
@@ -169,16 +168,21 @@ export class Uploads {
     return placed;
   }
 
-  /** Removes files that no row uses. Called once the statement has succeeded. */
+  /**
+   * Removes the statement's files to which no row refers. Called once the statement has succeeded.
+   */
   keep(): void {
     const used = new Set(this.#placed.map(({ upload }) => upload));
     for (const upload of this.#uploads) if (!used.has(upload)) upload.blob.discard();
   }
 
-  /** Removes all files. Called once the statement or its transaction has failed with `error`. */
+  /**
+   * Removes all files of the statement. Called once the statement or its transaction has failed
+   * with `error`.
+   */
   fail(error: unknown): void {
-    // If the outcome is unknown, the rows may exist after a restart and refer to the files, so the
-    // files are kept.
+    // If the outcome of the commit is unknown, the rows may exist after a restart and refer to the
+    // files, so the files are kept.
     const isUnknown = error instanceof DatabaseError && error.code === "COMMIT_UNKNOWN";
     if (isUnknown || error instanceof StateInDoubtError) this.keep();
     else this.#discard();
@@ -217,7 +221,8 @@ export interface SweepOptions {
   readonly historyMsOf: (table: TableEntry) => number;
   readonly nowMs: number;
   /**
-   * Returns whether the remaining files should be left to the next sweep. Called after each pause.
+   * Returns whether the sweep should stop and leave the remaining files to the next sweep. Called
+   * after each pause.
    */
   readonly isEnded: () => boolean;
 }
@@ -261,8 +266,8 @@ export async function sweepFiles(
  * Removes the files of dropped tables. DROP TABLE changes only the catalog. The files are removed
  * afterwards, once no backup needs them.
  *
- * @param isEnded Returns whether to leave the rest to the next sweep.
- * @returns The number of tables that had any files.
+ * @param isEnded Returns whether to leave the remaining files to the next sweep.
+ * @returns The number of dropped tables that had any files.
  */
 export async function sweepDroppedTables(
   deps: DroppedDeps,
@@ -282,7 +287,7 @@ export async function sweepDroppedTables(
  * the bytes. {@linkcode sweepDroppedTables} therefore finds the folder for as long as any file is
  * left.
  *
- * @param isEnded Returns whether to leave the rest to the next sweep.
+ * @param isEnded Returns whether to leave the remaining files to the next sweep.
  *
  * @throws {DatabaseError}
  * @throws {DiskError}
@@ -327,7 +332,7 @@ function mayBeNamed(entry: FileEntry, historyStart: Seq, deps: FileDeps): boolea
   }
 }
 
-/** Whether, as of a seq, the row for which a file was uploaded referred to it. */
+/** Whether the row for which a file was uploaded referred to the file as of a seq. */
 export function isNamedAt(entry: FileEntry, upTo: Seq, { catalog, store }: FileDeps): boolean {
   const table = catalog.tableById(entry.tableId);
   if (table === undefined) return false;
@@ -384,7 +389,10 @@ export function keyFromJson(text: string): Row {
   });
 }
 
-/** Returns `{id}-{slug}.{ext}`, which is safe in paths and readable in URLs. */
+/**
+ * Returns the stored name of a file, `{id}-{slug}.{ext}`, which is safe in paths and readable in
+ * URLs.
+ */
 function storedNameOf(id: string, fileName: string): string {
   const dot = fileName.lastIndexOf(".");
   const stem = dot === -1 ? fileName : fileName.slice(0, dot);

@@ -6,11 +6,11 @@ import { DatabaseError } from "../../base/errors.ts";
 import type { FileEntry } from "../../catalog/mod.ts";
 
 /**
- * Yields the bytes of a file in pieces.
+ * Yields the bytes of a file in blocks.
  *
  * @param bytes The stored bytes; undefined if the file is missing.
- * @throws {DatabaseError} DATA_DAMAGED, at the latest after the last piece, if the bytes differ
- *   from those uploaded.
+ * @throws {DatabaseError} DATA_DAMAGED, at the latest after the last block, if the bytes differ
+ *   from the uploaded bytes.
  */
 export async function* verifiedPieces(
   entry: FileEntry,
@@ -37,7 +37,7 @@ export async function* verifiedPieces(
 }
 
 /**
- * Reads a file to its end.
+ * Reads a file to its end in order to verify it.
  * @throws {DatabaseError} DATA_DAMAGED
  */
 export async function readWhole(entry: FileEntry, bytes: Blob | undefined): Promise<void> {

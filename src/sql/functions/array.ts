@@ -27,8 +27,8 @@ function arrayOf(type: DataType): DataType {
 }
 
 /**
- * Creates a function that returns a property of one dimension; NULL if the array has no such
- * dimension.
+ * Creates a function that returns a property of one dimension of an array; NULL if the array has
+ * no such dimension.
  */
 function ofDimension(fact: (length: number) => number): Overload {
   return overload(["array", INT], INT, ([array = null, dimension = null]) => {
@@ -75,8 +75,8 @@ function toText(
  */
 function splitText(text: string, separator: string | null): string[] {
   if (text === "") return [];
-  // A character has at most two UTF-16 code units, so this is a lower bound on the number of
-  // items.
+  // A character has at most two UTF-16 code units, so half of the length is a lower bound on the
+  // number of items.
   if (separator === null) checkMadeItems(text.length / 2);
   const parts =
     separator === null

@@ -1,9 +1,9 @@
 /**
  * Assigns to an element or a slice of an array, as in `UPDATE … SET a[2] = 5`.
  *
- * A one-dimensional array grows as needed, with NULL in the gap. NULL is treated as an empty
- * array. An array with several dimensions keeps its dimensions. Unlike in PostgreSQL, positions
- * cannot be below 1.
+ * A one-dimensional array grows as needed, and any gap is filled with NULL. NULL is treated as an
+ * empty array. An array with several dimensions keeps its dimensions. Unlike in PostgreSQL,
+ * subscripts cannot be below 1.
  */
 import { counted } from "../../base/counted.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -20,7 +20,7 @@ import { itemsOf } from "./base/array_shapes.ts";
 import { checkMadeLength } from "./base/made_length.ts";
 
 /**
- * Returns the array with one element replaced.
+ * Returns a copy of the array in which one element is replaced.
  *
  * @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE
  */
@@ -40,7 +40,7 @@ export interface SliceBounds {
 }
 
 /**
- * Returns the array with a slice replaced. A NULL source changes nothing.
+ * Returns a copy of the array in which a slice is replaced. A NULL source changes nothing.
  *
  * @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE
  */
@@ -101,7 +101,7 @@ function checkedPosition(position: Value, min = 1): number {
   );
 }
 
-/** Returns the array, enlarged to contain the given ranges. */
+/** Returns the array, enlarged so that it contains the given ranges. */
 function prepared(items: ArrayValue, ranges: readonly AssignedRange[]): ArrayValue {
   if (ranges.length > DIMENSIONS_MAX) throw tooDeep(ranges.length);
   const dimensions = dimensionsOf(items);

@@ -44,8 +44,8 @@ function encode([value = null, format = null]: readonly Value[]): string {
 }
 
 /**
- * Encodes bytes in the escape format: doubles each backslash, and writes each non-ASCII byte as
- * three octal digits after a backslash.
+ * Encodes bytes in PostgreSQL's escape format: doubles each backslash, and writes each non-ASCII
+ * byte as three octal digits after a backslash.
  */
 function escaped(bytes: Uint8Array): string {
   const text = Buffer.allocUnsafe(4 * bytes.length);
@@ -74,7 +74,8 @@ function decode([value = null, format = null]: readonly Value[]): Value {
   const text = value as string;
   const name = (format as string).toLowerCase();
   if (name === "escape") {
-    // Data in the escape format never begins with the prefix of the hex format.
+    // Text in the escape format must not be read as hex, so the backslash of a leading `\x` is
+    // escaped.
     return valueFromText(BYTES, text.startsWith("\\x") ? `\\134${text.slice(1)}` : text);
   }
   if (name !== "hex" && name !== "base64") throw unknownEncoding(format as string);

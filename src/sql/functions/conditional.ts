@@ -1,6 +1,6 @@
 /**
  * Defines the functions that handle NULL. COALESCE and NULLIF are defined here for callers that
- * have no dedicated node for them. CASE is a node of its own in the binder.
+ * have no dedicated expression node for them. For CASE, the binder has a separate node.
  */
 import { BOOLEAN, INT, type Value } from "../../types/mod.ts";
 import { firstType, functionsNamed, overload } from "./base/define.ts";

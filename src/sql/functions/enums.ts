@@ -1,6 +1,6 @@
 /**
- * Defines functions on enum types. They use only the types of their arguments, so every argument
- * may be NULL.
+ * Defines functions on enum types. Most of them use only the types of their arguments, so any
+ * argument may be NULL.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import {
@@ -13,7 +13,7 @@ import {
 import { firstType, functionsNamed, overload } from "./base/define.ts";
 import type { ScalarFunction, Specialised } from "./base/function.ts";
 
-/** Returns an overload for enum types only. */
+/** Creates an overload that accepts only enum types. */
 function ofEnum(
   parameters: readonly ["same"] | readonly ["same", "same"],
   result: (type: DataType) => DataType,
@@ -43,8 +43,8 @@ function arrayOf(element: DataType): DataType {
 }
 
 /**
- * Returns the values from `first` to `last`, inclusive. NULL stands for the start or the end of
- * the enum.
+ * Returns the enum values from `first` to `last`, inclusive. A NULL bound means the start or the
+ * end of the enum.
  */
 function valuesBetween({ labels }: EnumType, [first = null, last = null]: readonly Value[]): Value {
   return labels
@@ -57,7 +57,7 @@ function valuesBetween({ labels }: EnumType, [first = null, last = null]: readon
 }
 
 /**
- * Returns the value of the first or last label of an enum: its position.
+ * Returns the enum value of the first or last label, which is the position of the label.
  * @throws {DatabaseError} INVALID_OPERATION if the enum has no labels
  */
 function endOf(type: EnumType, label: EnumLabel | undefined): Value {

@@ -22,7 +22,7 @@ export const FILE_URL_FUNCTIONS: readonly ScalarFunction[] = functionsNamed(
 );
 
 /**
- * Implements the function that returns a signed URL of a file.
+ * Returns the signed URL of a file.
  * @throws {DatabaseError} INVALID_VALUE, UNSUPPORTED_FEATURE
  */
 function fileUrl(
@@ -52,7 +52,9 @@ function lifetimeFrom(seconds: number, { secondsMax }: FileUrlKey): number {
   );
 }
 
-/** Reads a file reference from a FILE cell, or from its JSON text as a client received it. */
+/**
+ * Reads a file reference from a FILE cell, or from the JSON text of the cell as sent to a client.
+ */
 function referenceFrom(file: Value): FileReference {
   const found = typeof file === "string" ? parsed(file) : undefined;
   if (found !== undefined) return found;
@@ -66,7 +68,7 @@ function parsed(text: string): FileReference | undefined {
   try {
     value = JSON.parse(text);
   } catch {
-    // A string that is not JSON is not a file. The caller reports this.
+    // A string that is not JSON cannot refer to a file. The caller reports the error.
     return undefined;
   }
   if (typeof value !== "object" || value === null) return undefined;

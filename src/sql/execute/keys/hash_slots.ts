@@ -1,6 +1,6 @@
 /**
- * Finds ids by hash in an open-addressing table whose entries are pairs in a single array. At most
- * half of the pairs are used.
+ * Finds ids by hash in an open-addressing table. The entries are pairs in a single array, of which
+ * at most half are used.
  *
  *     #slots[2 * i]       hash, probed from its low bits on
  *     #slots[2 * i + 1]   id + 1; 0 where the pair is free
@@ -15,16 +15,16 @@ export class HashSlots {
   #count = 0;
 
   /**
-   * The array of pairs, which may be replaced whenever an id is added. Probing begins at `(hash <<
-   * 1) & (length - 1)`.
+   * The array of hash and id pairs. Adding an id may replace the array. Probing begins at `(hash
+   * << 1) & (length - 1)`.
    */
   get slots(): Int32Array {
     return this.#slots;
   }
 
   /**
-   * Writes the id at the first pair that each hash probes, or -1 if that pair has a different
-   * hash.
+   * Writes, for each hash, the id of the pair at which probing starts, or -1 if that pair has a
+   * different hash.
    *
    * A loop that probes a large table row by row waits for memory at each row. This loop is so
    * short that the processor waits for many rows at the same time, and it leaves the pairs in the
@@ -40,7 +40,7 @@ export class HashSlots {
     }
   }
 
-  /** Adds a hash at the free pair where probing ended. */
+  /** Adds a hash with its id to the free pair at which probing ended. */
   addAt(slot: number, hash: number, id: number): void {
     const slots = this.#slots;
     slots[slot] = hash;

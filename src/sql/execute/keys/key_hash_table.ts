@@ -20,11 +20,11 @@ import { HashSlots } from "./hash_slots.ts";
 import type { TextInterner } from "./text_interner.ts";
 
 /**
- * The id for a row whose key is unknown, or contains a NULL that is not allowed to equal anything.
+ * The id for a row whose key is not in the table, or contains a NULL where NULL equals nothing.
  */
 export const NO_KEY = -1;
 
-/** The initial capacities for the hashes of a batch and for the keys. */
+/** The initial capacities of the hash buffer for a batch and of the array of keys. */
 const HASHES_MIN = 64;
 const KEYS_MIN = 32;
 const UINT32_SPAN = 4_294_967_296;
@@ -40,7 +40,7 @@ export class KeyHashTable {
    * the keys.
    */
   readonly #texts: TextInterner | undefined;
-  /** Buffers that each call reuses, because batches may have only one row. */
+  /** These buffers are reused by every call, because a batch may have only one row. */
   #hashes = new Int32Array(HASHES_MIN);
   #count = 0;
 
@@ -82,13 +82,13 @@ export class KeyHashTable {
   }
 
   /**
-   * Returns the ids of the keys of all rows, after adding the new ones. NULLs equal each other.
+   * Returns the id of each row's key, after adding the keys that are new. NULLs equal each other.
    */
   add(vectors: readonly Vector[], rowCount: number): Int32Array {
     return this.#idsOf(vectors, rowCount, true);
   }
 
-  /** Returns the ids of the keys of all rows; NO_KEY for unknown keys. */
+  /** Returns the id of each row's key, or NO_KEY for a key that is not in the table. */
   find(vectors: readonly Vector[], rowCount: number): Int32Array {
     return this.#idsOf(vectors, rowCount, false);
   }
@@ -113,10 +113,7 @@ export class KeyHashTable {
     return ids;
   }
 
-  /**
-   * Discards the ids of rows whose code in this column differs from the code in the key with that
-   * id.
-   */
+  /** Discards the candidate ids of rows that differ in this column from the key with that id. */
   #confirm(position: number, codes: Float64Array, ids: Int32Array): void {
     const keys = this.#keys;
     const width = this.#width;
@@ -133,8 +130,8 @@ export class KeyHashTable {
   }
 
   /**
-   * Assigns ids to the remaining rows. A key that is not found is added at the slot where probing
-   * ended.
+   * Assigns ids to the rows that have none yet. A key that is not found is added at the slot where
+   * probing ended.
    */
   #assignRest(
     codes: readonly Float64Array[],
@@ -182,7 +179,7 @@ function isKeyAt(keys: Float64Array, id: number, key: Float64Array): boolean {
   return true;
 }
 
-/** Returns whether the key of each row contains NULL; undefined if no key does. */
+/** Returns a flag for each row whose key contains NULL; undefined if no key does. */
 export function nullKeysOf(vectors: readonly Vector[], rowCount: number): Uint8Array | undefined {
   let found: Uint8Array | undefined;
   for (const vector of vectors) {

@@ -26,7 +26,7 @@ import {
 } from "../../../types/mod.ts";
 import { HashSlots } from "./hash_slots.ts";
 
-/** The result for an unknown string, which has no id. */
+/** The id returned for a string that is not interned. */
 const NONE = -1;
 
 /**
@@ -37,8 +37,8 @@ const PAGE_TEXTS = BATCH_ROWS_MAX;
 const PAGE_BYTES_MIN = 4096;
 
 /**
- * The memory, in bytes, that a string takes up in addition to its text: for its position and two
- * slots.
+ * The memory, in bytes, that an interned string takes up in addition to its text: its position and
+ * two hash slots.
  */
 const ENTRY_BYTES = 24;
 
@@ -59,7 +59,7 @@ export class TextInterner {
   #count = 0;
   #nullId = NONE;
   #byteCount = 0;
-  /** A buffer that each call reuses. */
+  /** The buffer for the hashes of a batch, which every call reuses. */
   #hashes = new Int32Array(0);
   /** The buffer into which JavaScript strings are written for hashing. */
   #scratch = textSourceOf(Buffer.alloc(1024));
@@ -165,7 +165,9 @@ export class TextInterner {
     }
   }
 
-  /** Discards the ids of rows whose string differs from the string with that id. */
+  /**
+   * Discards the candidate ids of rows whose string differs from the interned string with that id.
+   */
   #confirm(source: TextSource, offsets: Uint32Array, ids: Int32Array): void {
     // The lengths are compared in a separate loop, so that the cache misses of different rows
     // overlap.

@@ -46,7 +46,10 @@ class BuildColumn {
   readonly #numbers: PageNumbers[] = [];
   /** The NULL flags of each page of numbers; undefined for a page that contains no NULL. */
   readonly #nulls: (Uint8Array | undefined)[] = [];
-  /** The values, if they are not numbers or if one of them needs a bigint; undefined otherwise. */
+  /**
+   * The column's values, if they are not numbers or if one of them needs a bigint; otherwise
+   * undefined.
+   */
   #values: Value[][] | undefined;
   /** The rows, as long as all of them came with dictionaries of few values. */
   #coded: { readonly codes: BuildColumn; readonly dictionary: CommonDictionary } | undefined;
@@ -56,7 +59,7 @@ class BuildColumn {
     this.#values = this.#kind === "any" ? [] : undefined;
   }
 
-  /** Adds rows. Returns how many bytes of memory they take up. */
+  /** Appends rows to the column. Returns the number of bytes of memory that they take up. */
   append(vector: Vector, start: number, rowCount: number): number {
     if (this.#values === undefined && vector.kind !== this.#kind && !this.#fits(vector)) {
       this.#values = [];
@@ -75,7 +78,7 @@ class BuildColumn {
     return bytes;
   }
 
-  /** Returns the values of the first `count` of the listed rows. */
+  /** Returns the column's values for the first `count` of the listed rows. */
   take(rows: RowNumbers, count: number): Vector {
     const values = this.#values;
     if (this.#coded !== undefined) return takeCoded(this.#coded, rows, count);
@@ -156,8 +159,8 @@ class BuildColumn {
   }
 
   /**
-   * Whether a vector in a different representation contains only NULLs and numbers that this
-   * representation can hold.
+   * Whether all values of a vector are NULL or numbers that the column's array type can hold. The
+   * vector has a different representation.
    */
   #fits(vector: Vector): boolean {
     if (vector.kind === "const") return typeof vector.value !== "bigint";
@@ -249,7 +252,7 @@ function pushTo(pages: Value[][], row: number, value: Value): void {
   defined(pages[row >>> PAGE_BITS], "materialised rows: row has no page").push(value);
 }
 
-// Each kind of array has its own function, because a loop that processes several kinds is 4 times
+// Each type of array has its own function, because a loop that handles several types is four times
 // slower.
 
 function takeBytes(pages: readonly Uint8Array[], rows: RowNumbers, count: number): Uint8Array {

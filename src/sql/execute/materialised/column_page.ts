@@ -56,7 +56,9 @@ export class NumberPage {
     return this.#numbers.length;
   }
 
-  /** Empties the page for reuse of its memory. Returns false if it cannot be reused. */
+  /**
+   * Empties the page so that its memory can be reused. Returns false if the page cannot be reused.
+   */
   restart(): boolean {
     this.#length = 0;
     this.#nulls = undefined;

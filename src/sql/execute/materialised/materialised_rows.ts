@@ -51,7 +51,7 @@ export class MaterialisedRows {
     return this.#columnAt(position).valueAt(row);
   }
 
-  /** Compares two rows by the sort key in one of the columns. */
+  /** Compares two materialised rows by one sort key, which is stored in a column. */
   compare(
     { key, position }: { position: number; key: SortOrder },
     left: number,

@@ -4,23 +4,25 @@
 import { DatabaseError } from "../../../base/errors.ts";
 import { type Batch, isArrayValue, isRowValue, type Value } from "../../../types/mod.ts";
 
-/** The budget divided by this number is the amount that each operator may use in any case. */
+/** The divisor of the budget that gives the amount of memory each operator may always use. */
 const CROWD_SHARE = 16;
 
 /**
- * The budget divided by this number is the amount of used memory above which there is enough
- * garbage for a collection to be worthwhile.
+ * The divisor of the budget that gives the threshold for collecting garbage. A statement that has
+ * used more memory leaves enough garbage for a collection to be worthwhile.
  */
 const LARGE_SHARE = 4;
 
-/** Counts the memory of a statement by estimates: 16 bytes per cell, plus the length of strings. */
+/**
+ * Tracks the estimated memory use of a statement: 16 bytes per cell, plus the length of strings.
+ */
 export class MemoryBudget {
   readonly #bytesMax: number;
   readonly #around: MemoryBudget | undefined;
   readonly #isElastic: boolean;
   #bytes = 0;
   #bytesPeak = 0;
-  /** The part of the used bytes that belongs to elastic budgets. */
+  /** The number of used bytes that belong to elastic budgets. */
   #elasticBytes = 0;
 
   constructor(bytesMax: number, around?: MemoryBudget, options?: { readonly isElastic: boolean }) {
@@ -34,9 +36,9 @@ export class MemoryBudget {
   }
 
   /**
-   * Whether the operator that uses this part should move its data to disk. Half of the whole
-   * budget is reserved for data that cannot be moved. Every part may keep some data in memory, so
-   * that operators do not write tiny files.
+   * Whether the operator with this budget should spill its data to disk. Half of the statement's
+   * budget is reserved for data that cannot be spilled. Every operator may keep some data in
+   * memory, so that it does not write tiny files.
    */
   get isCrowded(): boolean {
     const isMuch = this.#bytes > this.#bytesMax / CROWD_SHARE;
@@ -57,16 +59,17 @@ export class MemoryBudget {
     return this.#bytesPeak > this.#bytesMax / LARGE_SHARE;
   }
 
-  /** Creates a part of this budget that can be released as a whole. */
+  /** Creates a nested budget, whose memory can be released as a whole. */
   nested(): MemoryBudget {
     return new MemoryBudget(this.#bytesMax, this);
   }
 
   /**
-   * Creates a part that never refuses memory. It is meant for an operator that checks {@linkcode
-   * isCrowded} after each batch and moves its data to disk if necessary, and that therefore
-   * exceeds the budget by at most one batch. The excess does not reduce the memory available to
-   * other operators, because elastic parts count for at most half of the budget.
+   * Creates a nested budget that never refuses memory. It is meant for an operator that checks
+   * {@linkcode isCrowded} after each batch and spills its data to disk if necessary, and that
+   * therefore exceeds the budget by at most one batch. The excess does not reduce the memory
+   * available to other operators, because elastic budgets count for at most half of the whole
+   * budget.
    */
   elastic(): MemoryBudget {
     return new MemoryBudget(this.#bytesMax, this, { isElastic: true });

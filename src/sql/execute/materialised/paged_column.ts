@@ -4,7 +4,7 @@
  *
  *     numbers, dates, booleans   a typed array
  *     texts                      UTF-8, one after the other
- *     all else                   a list of values; so is a page that met a number beyond 2^53
+ *     all other types            a list of values, as is a page with a number beyond 2^53
  *
  * A full page never moves, and garbage collection scans a few arrays instead of millions of
  * strings.
@@ -45,7 +45,7 @@ export class PagedColumn {
   readonly #type: DataType;
   readonly #form: ColumnForm;
   readonly #pages: ColumnPage[] = [];
-  /** Whether values of the type are ordered by their UTF-8 bytes. */
+  /** Whether values of the column's type are ordered by their UTF-8 bytes. */
   readonly #isByteOrdered: boolean;
   #rowCount = 0;
 
@@ -55,7 +55,7 @@ export class PagedColumn {
     this.#isByteOrdered = isTextType(type) || type.kind === "unknown";
   }
 
-  /** Adds rows. Returns the size to charge to a memory budget for them. */
+  /** Appends rows. Returns their size as charged to a memory budget. */
   append(vector: Vector, rowCount: number): number {
     let bytes = 0;
     for (let start = 0; start < rowCount; ) {
@@ -94,7 +94,9 @@ export class PagedColumn {
     return this.#pageOf(row).isNullAt(row & PAGE_MASK);
   }
 
-  /** Returns the rows from `start` to the end of its page, without copying them. */
+  /**
+   * Returns the rows from `start` to the end of the page that contains it, without copying them.
+   */
   rangeFrom(start: number): Vector {
     const page = this.#pageOf(start).vector();
     const from = start & PAGE_MASK;
@@ -123,8 +125,8 @@ export class PagedColumn {
   }
 
   /**
-   * Returns a page to which a part can be appended, because the page can store the part in its
-   * representation.
+   * Returns a page with a representation that can store the values of a vector, so that they can
+   * be appended to it.
    */
   #pageFor(part: VectorPart, held: number): ColumnPage {
     const index = this.#rowCount >>> PAGE_BITS;

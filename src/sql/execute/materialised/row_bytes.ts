@@ -1,6 +1,6 @@
 /**
- * Computes the size of a user's rows for `limits.storage_bytes_per_user`. It depends only on the
- * values, not on their form in memory or on disk. A row therefore has the same size when it is
+ * Computes the size of a user's rows for `limits.storage_bytes_per_user`. The size depends only on
+ * the values, not on their form in memory or on disk. A row therefore has the same size when it is
  * written and when it is read, and neither merges nor compression change the size.
  */
 import type {

@@ -27,6 +27,6 @@ export function compareByKey(
 function numericOrder(type: DataType, left: number, right: number): number {
   if (left < right) return -1;
   if (left > right) return 1;
-  // Either the values are equal, or one of them is NaN.
+  // Neither number is less than the other: they are equal, or at least one of them is NaN.
   return left === right ? 0 : compareValues(type, left, right);
 }

@@ -8,7 +8,7 @@
  * If memory runs out, the groups already in memory stay there, and the rows of all other groups
  * are partitioned by key on disk, together with the arguments of all calls:
  *
- *     adding ──crowded──► dividing ──end──► groups go up ──► each partition is an aggregate by itself
+ *     adding ──crowded──► dividing ──end──► groups are yielded ──► each partition is aggregated
  */
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
 import {
@@ -66,9 +66,9 @@ export interface AggregateOptions extends SpillOptions {
   readonly keyTypes: readonly DataType[];
   readonly aggregates: readonly AggregateColumn[];
   /**
-   * For each grouping set, the positions of its keys in `keys`. If undefined, all keys form one
-   * set. If there are sets, the calls read rows that end with the keys of the set, in the order of
-   * `keys`.
+   * The positions in `keys` of the keys of each grouping set. If undefined, all keys form one set.
+   * If there are grouping sets, the calls read rows that end with the keys of the set, in the
+   * order of `keys`.
    */
   readonly sets?: readonly (readonly number[])[] | undefined;
 }
@@ -77,7 +77,9 @@ export interface AggregateOptions extends SpillOptions {
 interface Accumulator {
   readonly column: AggregateColumn;
   readonly state: AggregateState;
-  /** Applies the call's DISTINCT and ORDER BY to rows before they are added to a state. */
+  /**
+   * Applies DISTINCT and ORDER BY of an aggregate call to rows before they are added to a state.
+   */
   readonly rows: AggregateRows | undefined;
 }
 
@@ -89,11 +91,11 @@ export class Aggregate implements Operator {
   readonly #accumulators: readonly Accumulator[];
   /** The memory budget for aggregate states that grow with each row. */
   readonly #growing: MemoryBudget;
-  /** How many rows the states keep. */
+  /** The number of rows that the aggregate states keep. */
   #keptCount = 0;
-  /** How many groups have been yielded so far; undefined until the input has ended. */
+  /** The number of groups yielded so far; undefined until the input has ended. */
   #position: number | undefined;
-  /** Applies the call's DISTINCT and ORDER BY to the rows before they are added to a state. */
+  /** The rows on disk, partitioned by key; undefined until memory runs out. */
   #partitions: Partitions | undefined;
   #later: Operator | undefined;
 
@@ -167,7 +169,7 @@ export class Aggregate implements Operator {
   }
 
   /**
-   * Returns the number of groups. Without GROUP BY, there is one group even if there are no rows.
+   * Returns the number of groups. Without GROUP BY, there is one group even if the input is empty.
    */
   #groupCount(): number {
     return this.#keyTypes.length === 0 ? 1 : this.#groups.groupCount;
@@ -240,7 +242,7 @@ export class Aggregate implements Operator {
     for (const accumulator of this.#accumulators) this.#accumulate(accumulator, batch, groups);
   }
 
-  /** Returns the key columns for a set, beginning with the number of the set. */
+  /** Returns the key columns for a grouping set, beginning with the number of the set. */
   #keysOfSet(number: number, vectors: readonly Vector[], rowCount: number): Vector[] {
     const set = this.#options.sets?.[number] ?? [];
     const keys = this.#options.keyTypes.map((_, position) => {
@@ -291,8 +293,8 @@ export class Aggregate implements Operator {
   }
 
   /**
-   * Returns the number of groups whose results are computed together. It is chosen so that their
-   * states contain about one batch of rows.
+   * Returns the number of groups whose results are computed together, so that the states of these
+   * groups contain about one batch of rows.
    */
   #groupsTogether(groupCount: number): number {
     const rowsEach = Math.ceil(this.#keptCount / groupCount);
@@ -324,7 +326,7 @@ export class Aggregate implements Operator {
 }
 
 /**
- * Returns the number of columns in a spilled row that belong to a call: for its arguments, its
+ * Returns the number of columns that an aggregate call has in a spilled row: its arguments, its
  * filter result and its sort keys.
  */
 function widthOf({ args, filter, orderBy }: AggregateColumn): number {
@@ -342,8 +344,8 @@ function divisionFor(
 }
 
 /**
- * Returns the columns that all calls need. A call's columns are not evaluated for rows that its
- * filter excludes.
+ * Returns the columns of a spilled row that the aggregate calls need. For rows that the filter of
+ * a call excludes, the columns of that call are not evaluated.
  */
 function spilledArguments(
   aggregates: readonly AggregateColumn[],
@@ -369,7 +371,7 @@ function spilledArguments(
 }
 
 /**
- * Returns the calls in the form in which they read spilled rows, where their columns follow the
+ * Returns the aggregate calls rewritten to read spilled rows, in which their columns follow the
  * keys.
  */
 function spilledAggregates(

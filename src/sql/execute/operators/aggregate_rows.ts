@@ -5,7 +5,7 @@
  * A call's rows, together with their group ids, pass through the same operators as the rows of
  * queries, and are spilled to disk in the same way:
  *
- *     rows ──► sort ──in order, at the end──► first ones of equal rows ──► the aggregate
+ *     rows ──► sort ──in order, at the end──► the first of equal rows ──► the aggregate
  */
 import { defined } from "../../../base/assert.ts";
 import { type Batch, type DataType, INT, type Vector, valueAt } from "../../../types/mod.ts";
@@ -26,7 +26,7 @@ export interface AggregateRowsOptions extends SpillOptions {
   readonly isGrouped: boolean;
 }
 
-/** Rows, each with the id of its group. */
+/** Rows to be aggregated, each with the id of its group. */
 export interface GroupedRows {
   /** The group of each row; undefined if all rows belong to group 0. */
   readonly groups: BatchGroups | undefined;
@@ -40,7 +40,7 @@ export class AggregateRows {
   readonly #distinct: DistinctRows | undefined;
   /** The position of the column with the first argument. */
   readonly #argumentStart: number;
-  /** One more than the largest group id so far. */
+  /** A number one greater than the largest group id so far. */
   #groupCount = 0;
 
   constructor(options: AggregateRowsOptions) {

@@ -30,7 +30,7 @@ import { holdsFromStart, type Operator, type OperatorFactory } from "../context/
 import { compileScalar } from "../evaluate/scalar.ts";
 import { droppedMeanwhile, ownerOf } from "./scan.ts";
 
-/** The number of changes in a batch. Creating the JSON of a change takes some microseconds. */
+/** The number of changes in a batch. Converting one change to JSON takes several microseconds. */
 const BATCH_CHANGES = 256;
 
 const MICROS_PER_MS = 1000;
@@ -63,7 +63,7 @@ interface ChangesScanOptions {
   readonly upTo: Seq;
 }
 
-/** A column of the table, and the position of its values in a batch. */
+/** A column of the table, with its position in a batch. */
 interface ReadColumn {
   readonly name: string;
   readonly type: DataType;

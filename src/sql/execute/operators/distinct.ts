@@ -4,7 +4,7 @@
  * If memory runs out, the groups already in memory stay there, and the rows of all other groups
  * are partitioned by key on disk:
  *
- *     deciding ──crowded──► dividing ──end──► each partition by itself
+ *     deciding ──crowded──► dividing ──end──► each partition is processed separately
  *
  * Rows that have already been passed on precede all rows on disk. The order of the input can
  * therefore be preserved: the first rows in each partition form a run sorted by arrival, and the
@@ -38,8 +38,8 @@ export interface DistinctOptions extends SpillOptions {
 }
 
 /**
- * Receives all batches, and then yields the rows that could not be decided until all rows had
- * arrived.
+ * Receives all batches, and then yields the spilled rows, which can be deduplicated only once all
+ * rows have arrived.
  */
 export class DistinctRows {
   readonly #options: DistinctOptions;
@@ -56,7 +56,7 @@ export class DistinctRows {
     this.#groups = new Grouping(options.types, this.#site.memory, { keepsKeys: false });
   }
 
-  /** Returns the rows of a batch that are known to be the first of their groups. */
+  /** Returns the rows of a batch that are already known to be the first of their groups. */
   firstsOf(batch: Batch): Batch {
     const vectors = this.#options.on.map((evaluate) => evaluate(batch, this.#options.context));
     if (this.#partitions === undefined) {
@@ -78,8 +78,7 @@ export class DistinctRows {
   }
 
   /**
-   * Returns the next batch of rows that were written to disk. Call this only after all rows have
-   * arrived.
+   * Returns the next batch of distinct rows from disk. Call this only after all rows have arrived.
    */
   next(): Batch | undefined {
     if (this.#later === undefined && this.#partitions !== undefined) {
@@ -99,7 +98,10 @@ export class DistinctRows {
     this.#partitions = this.#site.partitions(width + arrivalWidth, this.#options.types);
   }
 
-  /** Returns a column of ascending numbers if the order must be preserved; otherwise no column. */
+  /**
+   * Returns a column of ascending arrival numbers if the order of the rows must be preserved;
+   * otherwise, no column.
+   */
   #arrivals(rowCount: number): Batch["columns"] {
     if (this.#options.ordered === undefined) return [];
     const start = this.#arrivalCount;
@@ -109,7 +111,8 @@ export class DistinctRows {
   }
 
   #workOn(partitions: Partitions): Operator {
-    // The partitions contain all groups, so the groups in memory are no longer needed.
+    // The partitions on disk contain all other groups, so the groups in memory are no longer
+    // needed.
     this.#site.close();
     const { on, ordered, context, types } = this.#options;
     const inner = ordered === undefined ? undefined : [...ordered, DOUBLE];
@@ -158,7 +161,10 @@ function compareArrivals(left: unknown, right: unknown): number {
   return Number(left) - Number(right);
 }
 
-/** Merges the rows of all partitions by their last column, by which each partition is sorted. */
+/**
+ * Merges the rows of all partitions by arrival number, which is their last column. Each partition
+ * is sorted by it.
+ */
 class ArrivalMerge implements Operator {
   readonly #context: ExecutionContext;
   readonly #work: PartitionOperator;

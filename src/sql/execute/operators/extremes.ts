@@ -1,7 +1,7 @@
 /**
- * Yields a single row that contains the first value of each of several ordered inputs, or NULL for
- * an input without values. If an input stops early because few of its rows satisfy the conditions,
- * all results are computed from all rows instead.
+ * Computes min and max from ordered inputs, as a single row. It contains the first value of each
+ * input, or NULL for an input without values. If an input stops early because few of its rows
+ * satisfy the conditions, all results are computed from all rows instead.
  */
 import {
   type Batch,
@@ -17,7 +17,7 @@ import type { Evaluator } from "../evaluate/expression.ts";
 import type { OrderedTableScan } from "../sort/ordered_table_scan.ts";
 
 export interface Extreme {
-  /** The rows sorted by the value. They come from `scan`. */
+  /** The rows of `scan` that satisfy the conditions, sorted by the value. */
   readonly rows: Operator;
   readonly scan: OrderedTableScan;
   readonly value: Evaluator;
@@ -26,7 +26,7 @@ export interface Extreme {
 export interface ExtremesOptions {
   readonly context: ExecutionContext;
   readonly extremes: readonly Extreme[];
-  /** The types of the results. */
+  /** The data types of the results. */
   readonly types: readonly DataType[];
   /** Creates an operator that computes the results from all rows. */
   readonly plain: () => Operator;

@@ -26,7 +26,7 @@ import type { Evaluator } from "../evaluate/expression.ts";
 export interface FilterOptions {
   readonly context: ExecutionContext;
   readonly condition: Selector;
-  /** The positions of the output columns. Columns read only by the condition are dropped. */
+  /** The positions of the output columns. Columns that only the condition reads are dropped. */
   readonly kept: readonly number[];
 }
 
@@ -35,7 +35,7 @@ export class Filter implements Operator {
   readonly #input: Operator;
   readonly #options: FilterOptions;
   /**
-   * Memory for the row numbers of a batch. It is reused because a new array would not be in the
+   * The array for the row numbers of a batch. It is reused because a new array would not be in the
    * processor cache.
    */
   #rows = new Uint32Array(0);
@@ -158,7 +158,7 @@ export interface PortionSourceOptions {
   readonly types: readonly DataType[];
 }
 
-/** Yields the requested columns of rows that are computed in portions. */
+/** Yields the requested columns of rows that a source computes in portions. */
 export class PortionSource implements Operator {
   readonly #portions: Iterator<readonly Row[]>;
   readonly #positions: readonly number[];

@@ -3,8 +3,9 @@
  * functions run side by side until all have ended; the columns of a function that ends earlier are
  * padded with NULL.
  *
- * A row may take a long time to compute, or be large, such as a number with 131,072 digits in a
- * series. Each row is therefore recorded as a call, and a batch of large rows ends early.
+ * A row may take a long time to compute, or may be large, such as a number with 131,072 digits in
+ * a series. The cost of each row is therefore recorded like that of a function call, and a batch
+ * of large rows ends early.
  */
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
 import {
@@ -24,7 +25,7 @@ import type { Evaluator } from "../evaluate/expression.ts";
 import { bytesOf } from "../materialised/memory_budget.ts";
 import { columnsFromRows } from "./filter.ts";
 
-/** A batch ends early once its values take up this many bytes. */
+/** The total size of values, in bytes, at which a batch ends early. */
 const BATCH_BYTES_MAX = 8 * 2 ** 20;
 
 /** A table function and its compiled arguments. */
@@ -92,16 +93,16 @@ export interface ExpandOptions {
     readonly call: BoundTableFunction;
     readonly args: readonly Evaluator[];
   }[];
-  /** How many leading input columns are passed on. */
+  /** The number of leading input columns that are passed on. */
   readonly keptCount: number;
   /** The result types of the table functions. */
   readonly types: readonly DataType[];
 }
 
-/** An input batch, and the current position in it. */
+/** An input batch, and the position of the row that is being expanded. */
 interface Expanding {
   readonly batch: Batch;
-  /** For each table function, the vectors of its arguments. */
+  /** The argument vectors of each table function. */
   readonly args: readonly (readonly Vector[])[];
   row: number;
   sources: readonly FunctionRows[] | undefined;
@@ -110,7 +111,7 @@ interface Expanding {
 /** The number of input rows processed between two time checks. */
 const ROWS_PER_LOOK = 1024;
 
-/** Joins each input row with the rows that its functions return. */
+/** Joins each input row with the rows that the table functions return for it. */
 export class Expand implements Operator {
   readonly #options: ExpandOptions;
   #current: Expanding | undefined;
@@ -183,7 +184,7 @@ function nextRow(sources: readonly FunctionRows[]): Row | undefined {
   return parts.length === 1 ? first : parts.flat();
 }
 
-/** Records the effort of producing a row. Returns the size of its values in bytes. */
+/** Records the cost of producing a row. Returns the size of its values in bytes. */
 function noted(row: Row, { effort }: ExecutionContext): number {
   let bytes = 0;
   for (const value of row) {

@@ -1,7 +1,7 @@
 /**
  * Runs WITH entries: entries that a statement reads in several places, and recursive queries.
  *
- *     first ──rows──► working table ──next──► rows ──► working table ──► … until there are none
+ *     first ──rows──► working table ──next──► rows ──► working table ──► … until no rows are left
  */
 import { defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
@@ -15,7 +15,7 @@ import { Grouping } from "../keys/grouping.ts";
 import { MaterialisedRows } from "../materialised/materialised_rows.ts";
 import type { MemoryBudget } from "../materialised/memory_budget.ts";
 
-/** Reads rows that several consumers share. */
+/** Reads the rows of a WITH entry, which several consumers share. */
 export class SharedRowsReader implements Operator {
   readonly #shared: SharedRows;
   #position = 0;
@@ -95,14 +95,18 @@ export interface RecursionOptions {
 
 export class Recursion implements Operator {
   readonly #options: RecursionOptions;
-  /** The rows yielded so far. Used only without ALL, when each distinct row is yielded once. */
+  /**
+   * The distinct rows yielded so far. Set only without ALL, where each distinct row is yielded
+   * once.
+   */
   readonly #seen: Grouping | undefined;
   #step: Operator;
   /** The rows computed by the current step. They form the working table of the next step. */
   #made: MaterialisedRows;
   #working: MaterialisedRows | undefined;
   /**
-   * The working tables that the steps can read. This recursion's own table changes with each step.
+   * The working tables that the steps can read. The working table of this recursion changes with
+   * each step.
    */
   readonly #tables: Map<BoundRecursion, MaterialisedRows>;
   /** The memory budget of the current step and of its subqueries' results. */
@@ -139,7 +143,7 @@ export class Recursion implements Operator {
     this.#endStep();
   }
 
-  /** Returns the rows of a batch that are to be yielded, and that the next step will read. */
+  /** Returns the rows of a batch that are yielded and that the next step reads. */
   #kept(fresh: Batch): Batch {
     this.#rowCount += fresh.rowCount;
     if (this.#rowCount > RECURSION_ROWS_MAX) {
@@ -173,7 +177,7 @@ export class Recursion implements Operator {
     }
     this.#made = before ?? new MaterialisedRows(types, context.memory);
     this.#tables.set(recursion, working);
-    // The operators of a step can be reused for the next one, unless subqueries have results that
+    // The operators of a step can be reused for the next step, unless subqueries have results that
     // depend on the step.
     const goesOn = this.#answers?.isUsed === false && this.#step.restart?.() === true;
     if (!goesOn) this.#makeStep();

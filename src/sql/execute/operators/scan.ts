@@ -38,11 +38,12 @@ import type { StagedRow } from "../context/transaction.ts";
 import { keyTextOf } from "../keys/key_text.ts";
 
 /**
- * Stands in for the owner number of a user who has none because the user has never written a row.
+ * The owner number that stands for a user who has never written a row and therefore has no owner
+ * number.
  */
 const NOBODY = -1;
 
-/** Returns the owner of the rows that a principal reads and writes in a table. */
+/** Returns the owner of the rows that a principal can access in a table. */
 export function ownerOf(principal: Principal, table: TableEntry): number {
   return table.kind === "shared" ? SHARED_OWNER : (principal.owner ?? NOBODY);
 }
@@ -67,21 +68,21 @@ export interface TableScanOptions {
   /** The row groups to read, if the query is divided among several readers. */
   readonly share?: ScanShare | undefined;
   /**
-   * A scan that returns the columns of {@linkcode scannedIds} but finds the needed rows in a
-   * different way, and in any order. The operator closes it.
+   * A scan that finds the needed rows in a different way, and in any order. It returns the columns
+   * of {@linkcode scannedIds}. The operator closes it.
    */
   readonly source?: Scan | undefined;
   /** Called once with the numbers of row groups read and skipped. */
   readonly onEnd?: (groupsRead: number, groupsPruned: number) => void;
 }
 
-/** Yields every row that an owner has in a table, in ascending seq order. */
+/** Yields every row of an owner in a table, in ascending seq order. */
 export class TableScan implements Operator {
   readonly #options: TableScanOptions;
   readonly #scan: Scan;
   /**
-   * The positions of key columns that are read only in order to compare rows with staged rows.
-   * They are dropped before a batch is passed on.
+   * The positions of the key columns that are read only to compare rows with staged rows. These
+   * columns are dropped before a batch is passed on.
    */
   readonly #keyPositions: readonly number[];
   readonly #hasOverlay: boolean;
@@ -123,7 +124,8 @@ export class TableScan implements Operator {
   }
 
   /**
-   * Drops the rows whose keys the transaction has written. Changes that cancel out do not count.
+   * Drops the rows whose keys the transaction has written. Changes that cancel each other out do
+   * not count.
    */
   #withoutStaged(batch: Batch): Batch {
     const { context, table, columnIds } = this.#options;
@@ -212,8 +214,8 @@ function openScan(options: TableScanOptions): Scan {
 }
 
 /**
- * The number of rows looked up between two time checks. A lookup may have to decompress blocks,
- * which takes up to 0.1 ms.
+ * The number of rows looked up by key between two time checks. A lookup may have to decompress
+ * blocks, which takes up to 0.1 ms.
  */
 const LOOKUPS_MAX = 16;
 
@@ -235,7 +237,7 @@ export class KeyLookup implements Operator {
     context.noteRead(rows.length);
     const columns = columnIds.map((columnId, position): Vector => {
       const values = rows.map((row) => row[position] ?? null);
-      // For a single value, a typed array would cost more than it saves.
+      // For a single value, creating a typed array would cost more than it saves.
       if (values.length === 1) return { kind: "any", length: 1, values };
       return vectorFromValues(typeOf(table, columnId), values);
     });
@@ -246,7 +248,7 @@ export class KeyLookup implements Operator {
     this.#isDone = true;
   }
 
-  /** Returns the next rows that exist; an empty list at the end. */
+  /** Looks up the next keys, and returns their rows; an empty list at the end. */
   #lookUp(): Row[] {
     const { columnIds, context, past, table } = this.#options;
     const rows: Row[] = [];
@@ -264,14 +266,14 @@ export class KeyLookup implements Operator {
   }
 }
 
-/** A row to read, and the point in time as of which to read it. */
+/** A read of a row by key, as of a point in time. */
 interface KeyRead extends Pick<TableScanOptions, "columnIds" | "past"> {
   readonly key: Row;
 }
 
 /**
- * Reads the live row with a key. The transaction's staged row takes precedence over the stored
- * row, unless an earlier state is read.
+ * Reads the live row with a given key. A row staged by the transaction takes precedence over the
+ * stored row, unless an earlier state is read.
  */
 export function readRow(
   context: ExecutionContext,
@@ -301,8 +303,8 @@ export function readRow(
 }
 
 /**
- * Replaces the store's error about a missing table, which does not contain the table's name. A
- * table that was bound but no longer exists was dropped while the statement ran.
+ * Replaces the store's error about a missing table by an error that names the table. A table that
+ * was bound but no longer exists was dropped while the statement ran.
  */
 export function droppedMeanwhile(error: unknown, { name, namespace }: TableEntry): unknown {
   if (!(error instanceof DatabaseError) || error.code !== "TABLE_NOT_FOUND") return error;
@@ -322,7 +324,7 @@ function stagedValue(table: TableEntry, staged: StagedRow, columnId: number): Va
   const { isDeleted, row, stored } = staged;
   if (columnId === SEQ_COLUMN_ID) return null;
   if (columnId === DELETED_COLUMN_ID) return isDeleted;
-  // The tombstone contains the last stored values rather than values from the transaction.
+  // A tombstone contains the last stored values rather than values from the transaction.
   const values = isDeleted ? (stored ?? row) : row;
   return values[table.columns.findIndex((column) => column.columnId === columnId)] ?? null;
 }

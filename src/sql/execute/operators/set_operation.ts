@@ -1,9 +1,9 @@
 /**
  * Computes UNION, INTERSECT and EXCEPT over the rows of two inputs. NULLs count as equal here.
  *
- * INTERSECT and EXCEPT first count the rows of the right side, and then stream the left side. With
- * ALL, each left row uses up one equal right row. Without ALL, equal left rows are yielded only
- * once.
+ * INTERSECT and EXCEPT first count the rows of the right input, and then stream the left input.
+ * With ALL, each left row uses up one equal right row. Without ALL, equal left rows are yielded
+ * only once.
  */
 import { type Batch, type DataType, keepRows } from "../../../types/mod.ts";
 import type { Partitions } from "../../spill/mod.ts";
@@ -46,7 +46,7 @@ export interface SetOperationOptions extends SpillOptions {
   readonly right: Operator;
 }
 
-/** The rows of both sides that were written to disk because their groups are not in memory. */
+/** The rows of both inputs that were written to disk because their groups are not in memory. */
 interface Divided {
   readonly left: Partitions;
   readonly right: Partitions;
@@ -62,9 +62,9 @@ export class SetOperation implements Operator {
   readonly #site: SpillSite;
   readonly #groups: Grouping;
   /**
-   * The number of right rows that remain for each group. Without ALL, once a row of the group has
-   * been yielded, the number is set so that no further row is yielded: to 0 for INTERSECT, and to
-   * 1 for EXCEPT.
+   * The number of right rows that remain for each group. Without ALL, the number is set once a row
+   * of the group has been yielded, so that no further row is yielded: to 0 for INTERSECT, and to 1
+   * for EXCEPT.
    */
   readonly #counts: number[] = [];
   #isCounted = false;

@@ -1,6 +1,6 @@
 /**
- * Yields the rows of VALUES. They are either computed in each run, or already known when the
- * statement was bound.
+ * Yields the rows of VALUES. The rows are either computed in each run, or were already known when
+ * the statement was bound.
  */
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
 import {
@@ -26,10 +26,10 @@ export function buildValues(node: Extract<PlanNode, { kind: "values" }>): Operat
   return (context) => new PortionSource(rows.portions(context), { context, positions, types });
 }
 
-/** How many rows are compiled and computed together. */
+/** The number of rows that are compiled and computed together. */
 const ROWS_TOGETHER = 256;
 
-/** The compiled rows of a plan. Each is compiled in the first run that reaches it. */
+/** The compiled rows of a plan. Each row is compiled in the first run that reaches it. */
 class CompiledRows {
   readonly #rows: readonly (readonly BoundExpression[])[];
   readonly #compiled: ((context: ExecutionContext) => Value)[][] = [];

@@ -3,8 +3,8 @@
  * only the first rows of each partition. The operator keeps only the rows that the sort would put
  * first in each group, so the sort receives only slightly more rows than needed.
  *
- *     holding ──end──► yielding what is held
- *        └──those rows turn out to be many, or memory is short──► yielding, then passing all others
+ *     holding ──end──► yielding the kept rows
+ *        └──too many rows are kept, or memory is short──► yielding them, then passing on the input
  *
  * The output may contain more rows of a group than needed, because the sort and the operator above
  * it make the final selection.
@@ -48,7 +48,7 @@ export interface GroupTopNOptions {
  */
 export const GROUP_TOP_N_MAX = 64;
 
-/** A row among the first rows of its group so far. */
+/** A row that is among the first rows of its group so far. */
 interface First {
   readonly keys: readonly Value[];
   /**
@@ -59,13 +59,13 @@ interface First {
 }
 
 /**
- * The number of surplus rows that are kept in memory before they are released. Surplus rows are no
- * longer among the first of their group.
+ * The number of surplus rows that are kept in memory before they are released. A surplus row is no
+ * longer among the first rows of its group.
  */
 const SLACK_ROWS = 8192;
 
 /**
- * The maximum number of first rows that are kept. If there are more, sorting all rows takes about
+ * The maximum number of rows kept for all groups. Beyond this number, sorting all rows takes about
  * as long.
  */
 const ROWS_MAX = 32_768;
@@ -141,7 +141,7 @@ export class GroupTopN implements Operator {
     return rows.toSorted();
   }
 
-  /** Keeps the rows of a batch that are among the first of their groups so far. */
+  /** Keeps the rows of a batch that are among the first rows of their groups so far. */
   #hold(batch: Batch): void {
     const { keys, on, rowsMax, context } = this.#options;
     const { rowCount } = batch;
@@ -150,7 +150,7 @@ export class GroupTopN implements Operator {
       rowCount,
     );
     const vectors = keys.map((key) => key.evaluate(batch, context));
-    /** The rows of this batch that are among the first of their groups, in batch order. */
+    /** The rows of this batch that are among the first rows of their groups, in batch order. */
     const found = new Set<First>();
     for (let row = 0; row < rowCount; row += 1) {
       const group = numbers[row] ?? 0;
@@ -198,7 +198,7 @@ export class GroupTopN implements Operator {
     return false;
   }
 
-  /** Releases the rows that are no longer among the first of their groups. */
+  /** Releases the rows that are no longer among the first rows of their groups. */
   #cut(): void {
     const order = this.#rowsInOrder();
     const places = new Map<number, number>();

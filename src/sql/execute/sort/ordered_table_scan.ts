@@ -17,8 +17,8 @@ export const ORDERED_SHARE_MAX: number = 1 / 32;
 
 /**
  * The number of rows that are read in addition to the needed rows: one that may lie on an
- * exclusive bound, and one that shows that the sort value has advanced. If these are not enough,
- * the number of rows doubles with each further batch.
+ * exclusive bound, and one that shows that the sort value has changed. If these rows are not
+ * enough, the number of rows doubles with each further batch.
  */
 const FURTHER_ROWS = 2;
 
@@ -35,7 +35,7 @@ export class OrderedTableScan implements Operator {
   readonly #rowsWanted: number;
   #batchRows: number;
   /**
-   * The number of versions after which the scan stops early. It is set once the first rows are
+   * The number of versions after which the scan stops early. It is set when the first rows are
    * requested.
    */
   #passedMax: number | undefined;
@@ -70,7 +70,10 @@ export class OrderedTableScan implements Operator {
     }
   }
 
-  /** Skips rows without reading them. Returns how many were skipped; undefined at the end. */
+  /**
+   * Skips up to `rowsMax` rows without reading them. Returns the number of skipped rows; undefined
+   * at the end.
+   */
   skip(rowsMax: number): number | undefined {
     this.#context.checkTime();
     const count = this.#scan.skip(rowsMax);

@@ -1,7 +1,7 @@
 /**
- * Yields the first n rows of a sort whose input arrives sorted by the first keys. Reading ends
- * when n rows have arrived and the first keys have changed; these rows are then sorted by all
- * keys.
+ * Yields the first n rows of a sort whose input arrives sorted by the leading sort keys. Reading
+ * ends when n rows have arrived and the leading keys have changed; these rows are then sorted by
+ * all keys.
  *
  *     taking ──n rows, the next has other keys──► sorting ──► yielding
  *       └──few rows pass the conditions: to read in order takes longer than to read all──► a plain sort
@@ -24,14 +24,14 @@ export interface OrderedTopNOptions {
   readonly input: Operator;
   readonly scan: OrderedTableScan;
   /**
-   * Sorts the same rows without relying on their order, and omits the first `leftOut` rows of the
-   * result.
+   * Creates a plain sort of the same rows, which does not rely on their order. It omits the first
+   * `leftOut` rows of the result.
    */
   readonly plain: (leftOut: number) => Operator;
   readonly sortOver: (input: Operator) => Operator;
   /** The leading sort keys, by which the input is already sorted. */
   readonly keys: readonly SortKey[];
-  /** The number of rows needed, counted from the first one after the skipped rows. */
+  /** The number of rows needed after the skipped rows. */
   readonly rowsMax: number;
   /** The number of leading rows that are only counted, because the consumer drops them. */
   readonly skipped: number;
@@ -42,7 +42,7 @@ export class OrderedTopN implements Operator {
   readonly #options: OrderedTopNOptions;
   #sort: Operator;
   #isPlain = false;
-  /** How many rows have been counted and passed on without their values. */
+  /** The number of rows that have been counted and passed on without their values. */
   #skippedCount = 0;
 
   constructor(options: OrderedTopNOptions) {
@@ -89,7 +89,7 @@ export class OrderedTopN implements Operator {
 class TopRows implements Operator {
   readonly #options: OrderedTopNOptions;
   #rowCount = 0;
-  /** The sort keys of the n-th row. */
+  /** The leading sort keys of the n-th row. */
   #lastKeys: readonly Value[] | undefined;
   #isDone = false;
 

@@ -25,11 +25,14 @@ type Ordering = Omit<SortKey, "evaluate">;
 interface KeyBound {
   readonly key: Ordering;
   readonly value: Value;
-  /** The UTF-8 bytes of the bound, if it is a string. */
+  /** The UTF-8 bytes of the bound's first key, if that key is a string. */
   readonly bytes: Buffer | undefined;
 }
 
-/** Whether NaN may be involved, which the comparison operators for numbers do not order. */
+/**
+ * Whether a comparison with the bound may involve NaN, for which the comparison operators for
+ * numbers define no order.
+ */
 function isNanAmong(bound: Value, vector: Vector): boolean {
   return Number.isNaN(bound) || mayHoldNan(vector);
 }
@@ -94,15 +97,15 @@ export class RowBound {
 }
 
 /**
- * The rows of a batch are compared with one another if the batch has at least this many times n
- * rows.
+ * The minimum size of a batch, as a multiple of n, for which its rows are compared with one
+ * another.
  */
 const LEADING_SHARE = 4;
 
 /**
- * Removes, from the chosen rows of a batch, those that come after n other chosen rows by the first
- * key. Rows equal to the n-th row stay. If the n-th row cannot be determined cheaply, returns all
- * chosen rows.
+ * Removes rows that are preceded by n other chosen rows of the batch, by the first key. Rows equal
+ * to the n-th row stay. If the n-th row cannot be determined cheaply, all chosen rows are
+ * returned.
  */
 export function leadingRows(
   chosen: Selection,
@@ -133,7 +136,7 @@ export function leadingRows(
   return { rows, count };
 }
 
-/** Replaces the smallest value in a binary heap: its first element. */
+/** Replaces the smallest value in a binary heap, which is the first element. */
 function replaceLeast(heap: Float64Array, value: number): void {
   let at = 0;
   for (;;) {

@@ -1,8 +1,8 @@
 /**
  * Sorts materialised rows by several keys. Equal rows keep their order of arrival.
  *
- *     first key as words ──radix sort──► rows by these ──rows with equal words──► compared
- *                          many are equal: by the words of the other keys, then again by these
+ *     first key as words ──radix sort──► rows in order ──rows with equal words──► compared
+ *                          many are equal: sorted by the words of the other keys, then again
  *
  * A radix sort of 1 M doubles takes a sixth of the time of a comparison sort. Each pass orders all
  * rows by eleven bits, the least significant first (Knuth, The Art of Computer Programming, volume
@@ -24,8 +24,7 @@ const DIGIT_COUNT = 2 ** DIGIT_BITS;
 const WORD_BITS = 32;
 
 /**
- * If more than this share of the rows have the same first key as another row, the other keys are
- * also converted to words.
+ * The share of rows with equal first keys above which the other keys are also converted to words.
  */
 const EQUAL_SHARE_MAX: number = 1 / 8;
 
@@ -68,14 +67,14 @@ export function rowOrder(
 
 interface KeyWords {
   readonly words: readonly Uint32Array[];
-  /** Whether rows with equal words are certain to be equal in all keys. */
+  /** Whether the words cover all keys exactly, so that rows with equal words have equal keys. */
   readonly areAll: boolean;
 }
 
 const NO_WORDS: KeyWords = { words: [], areAll: false };
 
 /**
- * Returns the words of the keys, up to and including the first key that its words do not represent
+ * Converts sort keys to words, up to and including the first key that words cannot represent
  * exactly.
  */
 function wordsOf(
@@ -93,8 +92,8 @@ function wordsOf(
 }
 
 /**
- * Whether so many rows have equal words that comparing them would take longer than computing all
- * words.
+ * Whether so many rows have equal words that comparing these rows would take longer than
+ * converting the other keys to words.
  */
 function isOftenEqual(order: Uint32Array, words: readonly Uint32Array[]): boolean {
   let count = 0;
@@ -140,7 +139,7 @@ function radixOrder(
   return from;
 }
 
-/** Returns a mask with a 1 for each bit that differs between any of the numbers. */
+/** Returns a mask in which each bit that is not the same in all numbers is 1. */
 function differingBits(word: Uint32Array): number {
   const first = word[0] ?? 0;
   let differing = 0;
@@ -148,7 +147,7 @@ function differingBits(word: Uint32Array): number {
   return differing;
 }
 
-/** Returns the position at which the rows of each digit begin. */
+/** Returns the position at which the rows with each digit begin. */
 function digitStarts(word: Uint32Array, shift: number): Uint32Array {
   const counts = new Uint32Array(DIGIT_COUNT);
   for (let row = 0; row < word.length; row += 1) {
@@ -164,7 +163,7 @@ function digitStarts(word: Uint32Array, shift: number): Uint32Array {
   return counts;
 }
 
-/** Stores each row at the next position for its digit. */
+/** Moves each row to the next free position for its digit. */
 function moveRows(
   from: Uint32Array,
   into: Uint32Array,

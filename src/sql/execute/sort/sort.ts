@@ -30,7 +30,9 @@ import type { SortKey } from "./sort_key.ts";
 export interface SortedRowsOptions extends SpillOptions {
   readonly inputTypes: readonly DataType[];
   readonly keys: readonly SortKey[];
-  /** The number of rows needed from the front; Infinity if all are needed. */
+  /**
+   * The number of leading rows of the sorted order that are needed; Infinity if all are needed.
+   */
   readonly rowsMax: number;
 }
 
@@ -45,7 +47,7 @@ function firstOf(order: Uint32Array, rowsMax: number): Uint32Array {
   return order.length > rowsMax ? order.subarray(0, rowsMax) : order;
 }
 
-/** Writes the first `rowsMax` materialised rows as a sorted run, and releases all of them. */
+/** Writes the first `rowsMax` materialised rows to disk as a sorted run, and releases all rows. */
 export function writeRun(
   rows: MaterialisedRows,
   runs: SortedRuns,
@@ -94,7 +96,7 @@ export class SortedRows {
   #position = 0;
   #runs: SortedRuns | undefined;
   #merge: RunMerge | undefined;
-  /** The bound that further rows must precede; set once as many rows are stored as are needed. */
+  /** The bound that further rows must precede. It is set once enough rows are stored. */
   #bound: RowBound | undefined;
 
   constructor(options: SortedRowsOptions) {
@@ -108,8 +110,8 @@ export class SortedRows {
   add(batch: Batch): void {
     const { keys, rowsMax, context } = this.#options;
     const keyVectors = keys.map((key) => key.evaluate(batch, context));
-    // Only the columns to be yielded are stored. The input may have additional columns, which only
-    // the keys read.
+    // Only the columns to be yielded are stored. The input may have additional columns that only
+    // the sort keys read.
     const columns = [...batch.columns.slice(0, this.#keyStart), ...keyVectors];
     const { rowCount } = batch;
     const rows = keepRows({ rowCount, columns }, this.#needed(keyVectors, rowCount));
@@ -129,7 +131,7 @@ export class SortedRows {
     this.#site.close();
   }
 
-  /** Returns the rows of a batch that may be among the first n. */
+  /** Returns the rows of a batch that may be among the first n rows of the sort. */
   #needed(keyVectors: readonly Vector[], rowCount: number): Selection {
     const { keys, rowsMax } = this.#options;
     const [first] = keys;
@@ -221,8 +223,8 @@ export class Sort implements Operator {
 }
 
 /**
- * Implements LIMIT … WITH TIES over sorted input: after the last row of the limit, it passes rows
- * on until the keys change.
+ * Implements LIMIT … WITH TIES over sorted input: after the last row of the limit, it passes on
+ * all rows with equal sort keys.
  */
 export class LimitWithTies implements Operator {
   readonly #input: Operator;

@@ -8,8 +8,8 @@ import type { MaterialisedRows } from "../materialised/materialised_rows.ts";
 import type { SortOrder } from "../materialised/sort_order.ts";
 
 /**
- * The words of a sort key. Rows with lower words come first. The words do not determine the order
- * of rows with equal words.
+ * The sort key of each row as words. Rows with lower words come first. The words do not determine
+ * the order of rows with equal words.
  */
 export interface SortWords {
   /** Arrays with one word per row. The array of the most significant words comes first. */
@@ -27,7 +27,9 @@ const WORD_BYTES = 4;
 const NUMBER_WORDS = 2;
 const TEXT_WORDS = 3;
 
-/** Returns the words of a sort key; undefined for a type whose order integers cannot express. */
+/**
+ * Converts a sort key to words; returns undefined for a type whose order integers cannot express.
+ */
 export function sortWords(
   rows: MaterialisedRows,
   { key, position }: { key: SortOrder; position: number },
@@ -103,8 +105,8 @@ function writeNumbers(vector: Vector, [high, low]: readonly Uint32Array[]): bool
 }
 
 /**
- * Returns the number in a row. For NULL, the number is arbitrary, and its words are overwritten
- * later.
+ * Returns the number in a row. For NULL, the number is arbitrary, because the words of NULL
+ * replace it later.
  */
 function numberAt(vector: Vector, row: number): number | bigint {
   switch (vector.kind) {
@@ -142,8 +144,8 @@ function sharedLengthOf(
 }
 
 /**
- * Returns the common prefix of all strings so far, including `before`; undefined if all values are
- * NULL.
+ * Returns the common prefix of `before` and all strings of a vector; undefined if there are only
+ * NULLs.
  */
 function sharedStart(
   { bytes, length, nulls, offsets }: Utf8Vector,
@@ -165,8 +167,8 @@ function sharedStart(
 }
 
 /**
- * Writes the bytes of strings, beginning at `from` and padded with zeros. Returns true if the
- * words represent each string completely and no string has the words of NULL.
+ * Writes the bytes of strings as words, beginning at byte `from` and padded with zeros. Returns
+ * true if the words represent each string completely and no string has the words of NULL.
  */
 function writeTexts(
   { bytes, length, nulls, offsets }: Utf8Vector,
@@ -201,8 +203,8 @@ function turn(word: Uint32Array): void {
 }
 
 /**
- * Writes the words for NULL. No number has these words, and strings that have them are compared
- * with NULL.
+ * Writes the words for NULL. No number has these words. A string with these words is compared with
+ * NULL.
  */
 function writeNulls(vector: Vector, into: readonly Uint32Array[], areFirst: boolean): void {
   const word = areFirst ? 0 : -1;

@@ -1,4 +1,4 @@
-/** Stores the rows of a WITH entry during a run. */
+/** Stores the rows of a WITH entry during an execution. */
 import { defined } from "../../../base/assert.ts";
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
 import { type Batch, slice } from "../../../types/mod.ts";
@@ -33,7 +33,7 @@ interface SpilledRows {
 }
 
 /**
- * Keeps rows in memory as long as there is enough of it, and then on disk. The file is removed at
+ * Keeps rows in memory as long as there is enough memory, and then on disk. The file is removed at
  * the end of the statement.
  */
 export class CteRows implements SharedRows {

@@ -1,7 +1,7 @@
 /**
- * Reads a single row by its key and tests conditions on it, without operators. A read by key from
- * a table with policies has such a plan. The conditions compare columns, or check whether another
- * table contains a row with a certain key.
+ * Reads a single row by its key and tests conditions on it, without operators. This is the plan of
+ * a read by key from a table with policies. The conditions compare columns, or check whether
+ * another table contains a row with a certain key.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { type Batch, type DataType, type Row, type Value, valueAt } from "../../../types/mod.ts";
@@ -21,8 +21,8 @@ import { readRow } from "../operators/scan.ts";
 import { programOf } from "./subquery_program.ts";
 
 /**
- * A row that consists of the columns that are read. It is turned into a batch only when an
- * expression is evaluated.
+ * A row with the columns that the scan reads. It is converted to a batch only when an expression
+ * is evaluated.
  */
 class TestedRow {
   readonly row: Row;
@@ -42,7 +42,7 @@ class TestedRow {
 
 type KeyedRowTest = (tested: TestedRow, context: ExecutionContext) => boolean;
 
-/** Compiles a plan of this form. Returns undefined for any other plan. */
+/** Compiles a plan that reads a single row by key. Returns undefined for any other plan. */
 export function buildGuardedRowRead(root: PlanNode): RowRead | undefined {
   if (root.kind !== "project") return undefined;
   const outputs = root.expressions.flatMap((expression) =>
@@ -58,13 +58,13 @@ export function buildGuardedRowRead(root: PlanNode): RowRead | undefined {
 }
 
 /**
- * Returns the row with a key; undefined if there is none, or if a condition is not true for the
- * row.
+ * Reads a row by its key. Returns undefined if there is no such row, or if a condition is not true
+ * for the row.
  */
 type GuardedRowRead = (context: ExecutionContext) => Row | undefined;
 
 /**
- * Compiles the read of a single row, which the conditions above the scan then test.
+ * Compiles the read of a single row. The conditions above the scan then test the row.
  * @param outputs The columns of the returned row.
  */
 function rowReadOf(input: PlanNode, outputs: readonly BoundColumn[]): GuardedRowRead | undefined {
@@ -105,7 +105,7 @@ function rowReadOf(input: PlanNode, outputs: readonly BoundColumn[]): GuardedRow
  * Returns a function that tests the conditions that are the same for all rows. They are tested
  * before the key is computed, because computing the key may fail if one of them is not true. If
  * evaluating such a condition raises an error, the error is returned rather than thrown, because
- * it must be raised only for a row that meets the other conditions.
+ * it must be raised only for a row that satisfies the other conditions.
  */
 function gateOf(
   conditions: readonly BoundExpression[],
@@ -153,7 +153,7 @@ function columnsIn(expressions: readonly BoundExpression[]): readonly BoundColum
 }
 
 /**
- * Returns a function that tests whether a condition is true; undefined if testing it requires
+ * Returns a function that tests whether a condition is true; undefined if the test requires
  * operators.
  */
 function testOf(condition: BoundExpression, layout: BatchLayout): KeyedRowTest | undefined {

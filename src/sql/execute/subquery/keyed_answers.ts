@@ -1,7 +1,7 @@
 /**
  * Finds the results of a subquery whose outer references form a key. The rows of the subquery are
- * read once, without the condition that compares them with the outer references, and each outer
- * row finds its rows by key.
+ * read once, without the condition that compares them with the outer references. The rows for each
+ * outer row are then found by key.
  *
  * Rows with a NULL key belong to no outer row, and LIMIT and OFFSET apply to the rows of each key.
  */
@@ -15,7 +15,7 @@ import { rowOf, SubqueryAnswer } from "./subquery_answer.ts";
 import type { KeyedProgram } from "./subquery_program.ts";
 
 export class KeyedAnswers {
-  /** The result of a subquery for a key for which there are no rows. */
+  /** The result of the subquery for a key that has no rows. */
   withoutRows: SubqueryAnswer;
   readonly #subquery: BoundSubquery;
   readonly #program: KeyedProgram;

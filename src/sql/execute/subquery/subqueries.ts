@@ -3,9 +3,9 @@
  *
  * A subquery without outer references runs once per execution. A subquery that has a keyed form
  * also runs once, and its rows are found by key, as in a hash join whose probe side is the outer
- * query. Any other subquery runs for each new set of outer values, and its results are cached.
- * Each subquery runs when its value is first needed. The compiled code belongs to the plan, and
- * the results belong to the execution.
+ * query. Any other subquery runs for each new set of outer values, and its results are cached. A
+ * subquery does not run until its value is needed. The compiled code belongs to the plan, and the
+ * results belong to the execution.
  *
  * If the keyed form fails, the subquery runs for each set of outer values instead, because rows
  * that no outer row needs must not make the statement fail.
@@ -102,7 +102,7 @@ export class Subqueries implements StepAnswers {
   }
 }
 
-/** A recursion with a step in progress, and the results of the enclosing run. */
+/** A recursion with a step in progress, and the subquery results of the enclosing query. */
 interface RecursionStep {
   readonly around: Subqueries;
   readonly recursion: BoundRecursion;
@@ -112,7 +112,7 @@ function isOfStep(query: BoundSelect, { recursion }: RecursionStep): boolean {
   return recursionsAround(query).has(recursion);
 }
 
-/** The outer values of a query that runs once for all sets of outer values. */
+/** The outer values of a subquery that runs once for all outer rows. */
 const NO_OUTER_VALUES: ReadonlyMap<number, Value> = new Map();
 
 /** The state of a subquery during one execution. */
@@ -132,7 +132,10 @@ class SubqueryState {
     this.#context = context;
   }
 
-  /** Returns the result for each outer row if results are found by key; undefined otherwise. */
+  /**
+   * Returns the subquery's result for each outer row if the results are found by key; otherwise
+   * undefined.
+   */
   keyedAnswers(outerValues: readonly Vector[], rowCount: number): SubqueryAnswer[] | undefined {
     const { keyed } = this.#program;
     if (outerValues.length === 0 || keyed === undefined) return undefined;
@@ -142,7 +145,7 @@ class SubqueryState {
   }
 
   /**
-   * Returns the result for a set of outer values.
+   * Returns the subquery's result for a set of outer values.
    *
    * @throws {DatabaseError} The errors of the query.
    */
@@ -169,7 +172,7 @@ class SubqueryState {
 
   /**
    * Runs a subquery, and returns its result.
-   * @param context Its memory budget is charged for the result.
+   * @param context The execution context, whose memory budget is charged for the result.
    */
   #read(
     context: InnerContext,

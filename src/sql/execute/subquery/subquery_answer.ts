@@ -21,7 +21,7 @@ import { bytesOf, type MemoryBudget } from "../materialised/memory_budget.ts";
 
 type QuantifiedForm = Extract<SubqueryForm, { kind: "any" | "all" }>;
 
-/** The memory, in bytes, that a result takes up in addition to its values. */
+/** The memory, in bytes, that a subquery result takes up in addition to its values. */
 const ANSWER_BYTES = 96;
 
 /**
@@ -33,7 +33,7 @@ function rowsWanted({ kind }: SubqueryForm): number {
     case "exists":
       return 1;
     case "scalar":
-      // A second row is read only to report that there is more than one.
+      // A second row is read only to report that the subquery returns more than one row.
       return 2;
     default:
       return Number.POSITIVE_INFINITY;
@@ -133,8 +133,8 @@ interface Pairs {
 }
 
 /**
- * Compares rows by their order. The first unequal pair of values decides; if a pair before it
- * contains NULL, the result is unknown.
+ * Compares two rows lexicographically. The first unequal pair of values decides; if an earlier
+ * pair contains NULL, the result is unknown.
  */
 function ordered({ evaluates, types }: QuantifiedForm, { call, operands, row }: Pairs): Value {
   let last: Value = null;
@@ -149,8 +149,8 @@ function ordered({ evaluates, types }: QuantifiedForm, { call, operands, row }: 
 }
 
 /**
- * Compares rows by their order, or compares each pair of values and combines the results with AND
- * or OR.
+ * Compares two rows, either lexicographically, or pair by pair with the results combined by AND or
+ * OR.
  */
 function compared(form: QuantifiedForm, pairs: Pairs): Value {
   const { evaluates, operator } = form;
@@ -170,7 +170,7 @@ function compared(form: QuantifiedForm, pairs: Pairs): Value {
 }
 
 interface AnswerMembers {
-  /** The keys of the subquery's rows, apart from rows that contain NULL. */
+  /** The keys of the subquery's rows, except for rows that contain NULL. */
   readonly keys: ReadonlySet<string | number | bigint | boolean>;
   readonly withNull: readonly Row[];
 }

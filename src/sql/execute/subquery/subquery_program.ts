@@ -45,7 +45,7 @@ export function programOf(subquery: BoundSubquery): SubqueryProgram {
     root,
     build: buildPlan(root),
     columnCount: query.outputs.length,
-    // If, for each outer row, the plan looks up rows by key, no table of all rows is needed.
+    // If the plan looks up rows by key for each outer row, a hash table of all rows is not needed.
     keyed:
       keyed === undefined || isLookup(root) ? undefined : compileKeyed(keyed, subquery.outerIds),
   };

@@ -5,18 +5,18 @@
  *     filling ──input ends──► sorted ──a batch of rows──► sorted … ──► done
  *       │ ▲ crowded
  *       ▼ │
- *     a sorted run is written ──input ends──► runs are merged: some partitions are held, go up, and
- *                                             are followed by the next ones
+ *     a sorted run is written ──input ends──► runs are merged: some partitions are loaded, yielded
+ *                                             and replaced by the next partitions
  *
  * A whole partition must fit into memory, because a call may need any of its rows.
  *
- * For a single row, a call may read many rows and combine all of their values into one. A batch
- * therefore also ends after a certain amount of such work.
+ * For a single row, a call may read many rows and combine all of their values into one value. A
+ * batch therefore also ends after a certain amount of such work.
  *
- * Aggregates are carried from frame to frame. For an aggregate that cannot remove rows, such as a
- * sum of DOUBLE over a sliding frame, each frame is read again. Rows are stored together with the
- * results of earlier calls, so calls that aggregate all rows into one long value are computed
- * last.
+ * The state of an aggregate is carried from frame to frame. For an aggregate that cannot remove
+ * rows, such as a sum of DOUBLE over a sliding frame, each frame is read again. Rows are stored
+ * together with the results of earlier calls, so calls that aggregate all rows into one long value
+ * are computed last.
  */
 import { assert, defined } from "../../../base/assert.ts";
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
@@ -67,7 +67,7 @@ export interface WindowOperatorOptions extends SpillOptions {
   readonly calls: readonly WindowCall[];
 }
 
-/** The number of rows that the window functions may read or compute for a batch. */
+/** The number of rows that the window functions may read or compute for one batch. */
 const WORK_MAX = 250_000;
 
 /**
@@ -100,7 +100,7 @@ export class WindowOperator implements Operator {
   #rows: WindowRows | undefined;
   #runs: SortedRuns | undefined;
   #merge: MergedPartitions | undefined;
-  /** The memory budget of the calls over the current rows. */
+  /** The memory budget of the window calls for the materialised rows. */
   #callMemory: MemoryBudget;
   #order: Uint32Array = new Uint32Array();
   /** Contains 1 for each row whose partition, or whose sort values, differ from those before. */
@@ -138,7 +138,9 @@ export class WindowOperator implements Operator {
     this.#site.close();
   }
 
-  /** Adds a value to be stored with each row. Returns the column of the value. */
+  /**
+   * Registers a value to be stored with each row. Returns the column that will contain the value.
+   */
   #hold(value: HeldValue): number {
     return this.#options.kept.length + this.#values.push(value) - 1;
   }
@@ -223,7 +225,7 @@ export class WindowOperator implements Operator {
     this.#columns = this.#callColumns.map((columns) => this.#columnFor(columns, rows));
   }
 
-  /** Writes the materialised rows as a sorted run. */
+  /** Writes the materialised rows to disk as a sorted run. */
   #spill(): void {
     const keyStart = this.#options.kept.length;
     const keys = this.#sortKeys;
@@ -252,7 +254,7 @@ export class WindowOperator implements Operator {
     this.#loadNext();
   }
 
-  /** Loads the next partitions in place of those already yielded. */
+  /** Loads the next partitions, which replace the partitions already yielded. */
   #loadNext(): void {
     this.#materialised = defined(
       this.#merge,
@@ -319,7 +321,7 @@ export class WindowOperator implements Operator {
     return work;
   }
 
-  /** Moves the partition and the peer group forward to the next row. */
+  /** Updates the current partition and peer group for the next row. */
   #step(rows: WindowRows): void {
     if (this.#row === this.#partition.end) {
       this.#partition = this.#partitionFrom(this.#row, rows);
@@ -355,13 +357,13 @@ interface MergedPartitionsOptions {
 
 /**
  * Reads the partitions of a window from sorted runs, one after another, and each as a whole. Rows
- * are loaded until they fill a batch or the available memory. If the last partition is then
- * incomplete, it is kept for the next load.
+ * are loaded until they fill a batch or the available memory. If the last loaded partition is then
+ * incomplete, its rows are kept for the next load.
  */
 class MergedPartitions {
   readonly #merge: RunMerge;
   readonly #options: MergedPartitionsOptions;
-  /** The memory budget of the rows loaded last. */
+  /** The memory budget of the most recently loaded rows. */
   #memory: MemoryBudget;
   /** The rows of the next partition that have been loaded so far. */
   #rest: Batch | undefined;
@@ -373,13 +375,13 @@ class MergedPartitions {
     this.#memory = options.context.memory.nested();
   }
 
-  /** Whether all rows have been loaded. */
+  /** Whether all rows of the sorted runs have been loaded. */
   get isOver(): boolean {
     return this.#isOver;
   }
 
   /**
-   * Loads the next partitions in place of the previous ones.
+   * Loads the next partitions, which replace the previous partitions.
    *
    * @throws {DatabaseError} MEMORY_EXCEEDED if a partition does not fit into memory.
    */

@@ -1,14 +1,14 @@
 /**
  * Computes aggregates over the frames of a window.
  *
- * The frames of adjacent rows have most of their rows in common, so an aggregate is carried over
- * from frame to frame if the kind of frame allows it:
+ * The frames of adjacent rows have most of their rows in common, so the state of an aggregate is
+ * carried over from frame to frame if the kind of frame allows it:
  *
- *     the start stays                rows are added as the end moves
- *     a row can be taken back        rows that leave are removed, excluded ones for a moment
+ *     the start is fixed             rows are added as the end moves
+ *     rows can be removed            rows that leave are removed, excluded rows temporarily
  *     min and max                    a queue of the rows that may still be the extreme
- *     to the end of the partition    all ends at once, from the last row backwards
- *     else                           the frame is read again
+ *     to the end of the partition    all frames at once, from the last row backwards
+ *     otherwise                      each frame is read again
  */
 import { assert, defined } from "../../../base/assert.ts";
 import { compareValues, type DataType, type Value } from "../../../types/mod.ts";
@@ -46,7 +46,7 @@ export interface FrameAggregateOptions {
 /** The number of rows processed between two time checks. */
 const ROWS_PER_LOOK = 4096;
 
-/** The unit, in bytes, in which memory is charged for rows kept by a state. */
+/** The granularity, in bytes, with which memory is charged for rows kept by a state. */
 const TAKEN_BYTES = 16_384;
 
 const NOTHING: FrameRange = {
@@ -107,7 +107,7 @@ export class FrameAggregate implements WindowColumn {
   }
 
   #valueOf(frame: FrameRange): Value {
-    // A state that keeps its rows computes its value from all of them, which counts as work.
+    // A state that keeps its rows computes its value from all of these rows, which counts as work.
     if (this.#state.keepsRows === true) this.#work += frame.end - frame.start;
     if (frame.start >= frame.end) return this.#options.create().finish(0, this.#checkTime);
     if (!isWhole(frame)) return this.#valueAround(frame, rangesOf(frame));
@@ -126,7 +126,7 @@ export class FrameAggregate implements WindowColumn {
   }
 
   /**
-   * Whether the current state can be updated to the rows of the frame without reading them all
+   * Whether the current state can be updated to the rows of a frame without reading all of them
    * again.
    */
   #canMoveTo({ end, start }: FrameRange): boolean {
@@ -152,7 +152,7 @@ export class FrameAggregate implements WindowColumn {
     this.#end = start;
   }
 
-  /** Returns the value for a frame from which rows are excluded. */
+  /** Returns the value of the aggregate for a frame from which rows are excluded. */
   #valueAround(frame: FrameRange, ranges: readonly (readonly [number, number])[]): Value {
     const rest = ranges.reduce((sum, [from, to]) => sum + to - from, 0);
     const hole = frame.end - frame.start - rest;
@@ -264,9 +264,9 @@ function isExtreme({ name }: AggregateForm): boolean {
 }
 
 /**
- * Finds the minimum or maximum of a range whose bounds only ascend. A row is kept only while its
- * value is better than the values of all later rows, so every row enters and leaves the queue at
- * most once.
+ * Finds the minimum or maximum of a range of rows whose bounds only ascend. A row is kept only
+ * while its value is better than the values of all later rows, so every row enters and leaves the
+ * queue at most once.
  */
 class ExtremeQueue {
   readonly #context: Pick<ExecutionContext, "checkTime">;
@@ -276,7 +276,8 @@ class ExtremeQueue {
   readonly #type: DataType;
   readonly #sign: number;
   /**
-   * The numbers of the kept rows, in ascending order. Their values get worse from one to the next.
+   * The numbers of the kept rows, in ascending order. Each row has a worse value than the row
+   * before it.
    */
   #queue: number[] = [];
   #first = 0;

@@ -46,7 +46,7 @@ export interface WindowPartition {
   readonly groupStarts: readonly number[];
 }
 
-/** A row whose frame is determined. */
+/** A row, with the positions that its frame depends on. */
 export interface CurrentRow {
   readonly row: number;
   /** The index of the row's peer group within the partition. */
@@ -58,13 +58,13 @@ export function groupStartOf({ end, groupStarts }: WindowPartition, group: numbe
 }
 
 /**
- * The rows visible from a row: the rows from `start` to `end`, except those in the hole from
- * `holeStart` to `holeEnd`; the row `kept` is visible even though it is inside the hole.
+ * The rows that a window call sees for one row: the rows from `start` to `end`, except for the
+ * hole from `holeStart` to `holeEnd`. The row `kept` is visible even though it is inside the hole.
  */
 export interface FrameRange {
   readonly start: number;
   readonly end: number;
-  /** The start of the hole; equal to `holeEnd` if nothing is excluded. */
+  /** The start of the hole of excluded rows; equal to `holeEnd` if no rows are excluded. */
   readonly holeStart: number;
   readonly holeEnd: number;
   /** The row inside the hole that is nevertheless visible; -1 if there is none. */
@@ -105,7 +105,7 @@ export interface FrameFinderOptions {
   readonly context: ExecutionContext;
   readonly rows: WindowRows;
   readonly shape: FrameShape;
-  /** The only sort key. A RANGE frame with an offset requires exactly one. */
+  /** The sort key of the window. A RANGE frame with an offset requires exactly one sort key. */
   readonly sort: Omit<SortKey, "evaluate" | "type"> | undefined;
   /** The columns of `rows` from which the start bound and the end bound are computed. */
   readonly startKey: number;
@@ -114,7 +114,7 @@ export interface FrameFinderOptions {
 
 const NO_PARTITION: WindowPartition = { start: 0, end: 0, groupStarts: [0] };
 
-/** Finds the frames of consecutive rows. */
+/** Finds the frames of consecutive rows of a window. */
 export class FrameFinder {
   readonly #shape: FrameShape;
   readonly #start: BoundFinder;
@@ -166,14 +166,14 @@ class BoundFinder {
   readonly #options: BoundOptions;
   readonly #bound: CompiledFrameBound;
   /**
-   * Set for ROWS and GROUPS: the distance of the bound from the current row or group; negative if
-   * the bound precedes it.
+   * Set for ROWS and GROUPS: the distance of the bound from the current row or peer group;
+   * negative if the bound precedes it.
    */
   readonly #distance: number;
-  /** Set for RANGE: the offset from the current row's sort value. */
+  /** Set for RANGE: the offset of the bound from the current row's sort value. */
   readonly #offset: Value;
   #partition = NO_PARTITION;
-  /** Set for RANGE with an offset: the position at which the bound was last found. */
+  /** Set for RANGE with an offset: the row at which the bound was last found. */
   #position = 0;
 
   constructor(side: "start" | "end", options: BoundOptions) {
@@ -211,8 +211,8 @@ class BoundFinder {
   }
 
   /**
-   * Returns, for a start bound, the first row that is not before it; for an end bound, the first
-   * row after it. Rows with a NULL key are visible only to one another.
+   * Returns, for a start bound, the first row that is not before the bound; for an end bound, the
+   * first row after it. Rows with a NULL key are visible only to one another.
    */
   #reached(row: number, reach: CompiledFrameReach): number {
     const { rows, context, sort } = this.#options;

@@ -13,9 +13,9 @@ import {
   type WindowRows,
 } from "./window_frame.ts";
 
-/** Computes a column of a window, row by row in window order. */
+/** Computes the values of a window function, row by row in window order. */
 export interface WindowColumn {
-  /** Starts a partition. All rows that follow belong to it. */
+  /** Starts a partition. All rows requested from now on belong to it. */
   begin(partition: WindowPartition): void;
   valueAt(place: CurrentRow): Value;
   /** The number of rows read so far, not counting the current rows themselves. */
@@ -35,7 +35,7 @@ export class WindowValue implements WindowColumn {
   readonly #options: WindowValueOptions;
   #partition: WindowPartition = { start: 0, end: 0, groupStarts: [0] };
   /**
-   * Set for ntile: the number of tiles in the partition, taken from the first row that specifies
+   * The number of tiles in the partition, for ntile. It is taken from the first row that specifies
    * one.
    */
   #tileCount: number | undefined;

@@ -59,13 +59,13 @@ function hashOf(key: unknown): bigint {
 }
 
 /**
- * Records a hash. Its low bits choose a register, which keeps the longest run of leading zeros in
- * the remaining bits.
+ * Adds a hash to a HyperLogLog sketch. Its low bits select a register, which keeps the longest run
+ * of leading zeros in the remaining bits.
  */
 function note(registers: Uint8Array, hash: bigint): void {
   const register = Number(hash & BigInt(REGISTER_COUNT - 1));
   const high = Number(hash >> 32n);
-  // Runs of up to 32 bits are enough for 10^14 values over all registers.
+  // A run of up to 32 bits is enough to count 10^14 distinct values across all registers.
   const run = Math.clz32(high) + 1;
   if (run > (registers[register] ?? 0)) registers[register] = run;
 }
@@ -126,7 +126,7 @@ export class ApproximatePercentileState implements AggregateState {
     const sketch = this.#sketches[group];
     if (sketch === undefined || sketch.fraction === null) return null;
     let rank = checkedFraction(sketch.fraction) * (sketch.count - 1);
-    // The buckets are visited from the most negative number upwards.
+    // The buckets are visited in ascending order, beginning with the most negative numbers.
     for (const [bucket, count] of sorted(sketch.negative).toReversed()) {
       if (rank < count) return 0 - middleOf(bucket);
       rank -= count;

@@ -64,8 +64,8 @@ function anyExtremeState(type: DataType, wanted: "min" | "max"): FoldState {
 }
 
 /**
- * Finds the extreme among doubles. NaN and the infinities are kept separately from the other
- * numbers, because few columns contain them.
+ * Finds the minimum or maximum of doubles. NaN and the infinities are kept separately from the
+ * other numbers, because few columns contain them.
  */
 class DoubleExtremeState implements AggregateState {
   readonly #numbers: NumberExtremeState;
@@ -100,14 +100,14 @@ class DoubleExtremeState implements AggregateState {
 }
 
 /**
- * Finds the extreme among numbers. The extremes are stored in an array of doubles, which garbage
- * collection need not scan. No value is infinite, so infinity represents a missing value.
+ * Finds the minimum or maximum of numbers. The results are stored in an array of doubles, which
+ * garbage collection need not scan. No value is infinite, so infinity represents a missing value.
  */
 class NumberExtremeState implements AggregateState {
   #kept = new Float64Array(0);
-  /** The number of groups in the array of doubles. */
+  /** The number of groups that the array of doubles contains. */
   #groupCount = 0;
-  /** The extreme among numbers beyond 2^53, for each group that has such numbers. */
+  /** The minimum or maximum of the numbers beyond 2^53, for each group that has such numbers. */
   readonly #large = new Map<number, bigint>();
   readonly #isMin: boolean;
   readonly #none: number;

@@ -1,6 +1,6 @@
 /**
- * Defines jsonb_object_agg, which collects the members of each group and puts them into canonical
- * order when the result is read.
+ * Defines jsonb_object_agg, which collects the members (key-value pairs) of each group and puts
+ * them into canonical order when the result is read.
  *
  * A member is converted to text when it is added, and only the keys are sorted at the end, which
  * takes half a second for 300,000 members.
@@ -13,9 +13,9 @@ interface ObjectMembers {
   readonly keys: string[];
   /** The byte length of each key. Keys are ordered by length first. */
   readonly lengths: number[];
-  /** The members of the object as JSON text, each with its key. */
+  /** The members of the object as JSON text, each including its key. */
   readonly texts: string[];
-  /** The finished object; undefined before it is read, and again once a member is added. */
+  /** The completed object; undefined until it is first read, and again once a member is added. */
   object: string | undefined;
 }
 
@@ -66,7 +66,7 @@ function keyOf(written: string): string {
   return written.includes("\\") ? (JSON.parse(written) as string) : written.slice(1, -1);
 }
 
-/** Writes an object. If a key is repeated, the last member wins. */
+/** Writes a JSON object. If a key is repeated, its last value wins. */
 function objectOf({ keys, lengths, texts }: ObjectMembers, checkTime: () => void): string {
   const compare = (left: number, right: number): number => {
     const byLength = (lengths[left] ?? 0) - (lengths[right] ?? 0);

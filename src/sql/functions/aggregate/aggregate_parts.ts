@@ -1,6 +1,6 @@
 /**
- * Splits aggregates for parallel execution: one aggregate per part of the rows, and another that
- * combines their results. The final result is the same as that of a single aggregate over all
+ * Splits aggregates for parallel execution: one aggregate for each part of the rows, and another
+ * that combines their results. The final result is the same as that of a single aggregate over all
  * rows, except for the last digits of sums of doubles.
  */
 import { defined } from "../../../base/assert.ts";
@@ -11,15 +11,18 @@ import { CountedParts, partOfSum } from "./aggregate_sums.ts";
 import { resolveAggregate, summedDecimal } from "./aggregates.ts";
 
 export interface AggregateParts {
-  /** The aggregates computed for each part, with the arguments of the original aggregate. */
+  /**
+   * The aggregates computed for each part of the rows. They have the arguments of the original
+   * aggregate.
+   */
   readonly parts: readonly AggregateForm[];
-  /** The combining aggregate. Its arguments are the results of the parts. */
+  /** The combining aggregate. Its arguments are the results of the partial aggregates. */
   readonly whole: AggregateForm;
 }
 
 /**
- * Returns the parts into which an aggregate can be split; undefined if partial results cannot be
- * combined.
+ * Returns the partial aggregates into which an aggregate can be split; undefined if partial
+ * results cannot be combined.
  */
 export function partsOf(form: AggregateForm): AggregateParts | undefined {
   switch (form.name) {
@@ -42,14 +45,14 @@ export function partsOf(form: AggregateForm): AggregateParts | undefined {
       if (form.result.kind === "interval") return undefined;
       return { parts: [sumOf(form), countOf(form)], whole: form };
     default: {
-      // The sum of squares of a part may have more digits than a NUMERIC can hold.
+      // A partial sum of squares may have more digits than a NUMERIC can hold.
       if (!VARIANCES.has(form.name) || form.argumentTypes[0]?.kind === "numeric") return undefined;
       return { parts: [sumOf(form), countOf(form), squaresOf(form)], whole: form };
     }
   }
 }
 
-/** Returns the aggregate that counts the values of an average. */
+/** Returns the aggregate that counts the values for an average. */
 function countOf({ argumentTypes }: AggregateForm): AggregateForm {
   return defined(
     resolveAggregate("count", argumentTypes),
@@ -57,7 +60,10 @@ function countOf({ argumentTypes }: AggregateForm): AggregateForm {
   );
 }
 
-/** Returns the aggregate that sums a part. The sum need not fit into the final result's type. */
+/**
+ * Returns the aggregate that sums a part of the rows. The partial sum may exceed the range of the
+ * final result's type.
+ */
 function sumOf({ argumentTypes, result }: AggregateForm): AggregateForm {
   const [type = result] = argumentTypes;
   return {

@@ -38,15 +38,16 @@ export class MedianState implements AggregateState {
 }
 
 /**
- * Returns the value at a fraction of the way through ascending numbers, interpolating between two
- * of them.
+ * Returns the value at a given fraction of the way through ascending numbers, interpolating
+ * between the two nearest numbers.
  */
 function interpolate(sorted: ArrayLike<number>, fraction: number): number {
   const position = fraction * (sorted.length - 1);
   const below = Math.floor(position);
   const low = sorted[below] ?? 0;
   const high = sorted[Math.ceil(position)] ?? low;
-  // The difference of two infinities would be NaN, and so would any difference with NaN.
+  // Interpolation would compute a difference, which is NaN for two infinities of the same sign and
+  // for NaN.
   if (position === below || low === high) return low + 0;
   return low + (position - below) * (high - low) + 0;
 }
@@ -103,7 +104,7 @@ export function checkedFraction(fraction: number): number {
   );
 }
 
-/** Returns the first value whose position is at or after the fraction. */
+/** Returns the first value whose position in the sorted order is at or after the fraction. */
 function discreteAt(values: readonly Value[], fraction: number): Value {
   const place = Math.max(1, Math.ceil(fraction * values.length));
   return values[place - 1] ?? null;

@@ -1,6 +1,6 @@
 /**
- * Defines the interface of aggregates: a state for consecutive group numbers that is filled row by
- * row or vector by vector.
+ * Defines the interface of aggregates. An aggregate has a state for consecutive group numbers, to
+ * which rows are added one by one or vector by vector.
  */
 import type { DataType, Value, Vector } from "../../../types/mod.ts";
 
@@ -29,8 +29,8 @@ export interface AggregateState {
   /** Whether the state's memory grows with each row rather than only with each group. */
   readonly keepsRows?: boolean;
   /**
-   * Adds a row. The arguments are in order, may be NULL, and have already been cast to the form's
-   * argument types. count(*) has none.
+   * Adds a row. The arguments are in order, may be NULL, and have already been cast to the
+   * argument types of the aggregate. count(*) has no arguments.
    */
   add(group: number, ...values: readonly Value[]): void;
   /**
@@ -54,9 +54,9 @@ export interface AggregateState {
    */
   finish(group: number, checkTime?: () => void): Value;
   /**
-   * Returns the results of groups from `start` (inclusive) to `end` (exclusive) as a vector,
-   * provided that no separate value has to be created for each group. Otherwise, returns
-   * undefined, and the results have to be read one by one.
+   * Returns the results of groups from `start` (inclusive) to `end` (exclusive) as a vector, if
+   * this does not require creating a separate value for each group. Otherwise, returns undefined,
+   * and the results have to be read one by one.
    */
   finishRange?(start: number, end: number): Vector | undefined;
 }
@@ -94,7 +94,7 @@ export function grown(array: Float64Array<ArrayBuffer>, group: number): Float64A
   return larger;
 }
 
-/** Adds the number of a batch's non-NULL rows in each group to the group's count. */
+/** Adds the number of non-NULL rows that a batch has in each group to the count of that group. */
 export function addCounts(
   into: Float64Array,
   { groups, nulls }: { groups: BatchGroups; nulls: Uint8Array | undefined },

@@ -78,7 +78,7 @@ function finishVariance(
   if (divisor <= 0) return null;
   const variance = Math.max(0, squares / divisor);
   const result = isDeviation ? Math.sqrt(variance) : variance;
-  // Deviations from an infinite value are undefined, so the result is NaN.
+  // Deviations from an infinite value are undefined, in which case the result is NaN.
   return Number.isNaN(result) ? result : finiteDouble(result);
 }
 
@@ -97,7 +97,10 @@ class SquareSums implements AggregateState {
   }
 }
 
-/** Adds values, or partial results that consist of sum, count and sum of squares. */
+/**
+ * Computes variance from exact sums. It accepts values, or partial results that consist of a sum,
+ * a count and a sum of squares.
+ */
 class ExactVariance implements AggregateState {
   readonly #finish: (scaled: Whole, count: number) => Value;
   readonly #counts: number[] = [];
@@ -106,7 +109,7 @@ class ExactVariance implements AggregateState {
 
   /**
    * @param finish Converts the population variance times count², which is an exact number, to the
-   *   result.
+   *   result of the aggregate.
    */
   constructor(finish: (scaled: Whole, count: number) => Value) {
     this.#finish = finish;
@@ -245,7 +248,7 @@ class DoubleVariance implements AggregateState {
     }
   }
 
-  /** Combines the statistics of two parts by the method of Chan, Golub and LeVeque (1979). */
+  /** Combines partial statistics by the method of Chan, Golub and LeVeque (1979). */
   #addPart(
     group: number,
     sum: number,

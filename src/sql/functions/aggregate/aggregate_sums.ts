@@ -86,7 +86,7 @@ function nullsOf(vector: Vector | undefined): Uint8Array | undefined | "all" | "
   return vector.nulls;
 }
 
-/** Exact sums of integers for each group, with the number of values. */
+/** Keeps the exact sum of integers and the number of values for each group. */
 class WholeSums {
   #sums = new Float64Array(16);
   #counts = new Float64Array(16);
@@ -129,7 +129,10 @@ class WholeSums {
     this.#magnitude = SAFE_MAX;
   }
 
-  /** Whether every sum stays in the safe range if numbers of this total magnitude are added. */
+  /**
+   * Whether every sum stays in the safe range after numbers of the given total magnitude have been
+   * added.
+   */
   #haveRoomFor(magnitude: number): boolean {
     if (this.#magnitude + magnitude > SAFE_MAX) this.#magnitude = magnitudeOf(this.#sums);
     this.#magnitude += magnitude;
@@ -147,7 +150,8 @@ class WholeSums {
   }
 
   /**
-   * Returns the results of consecutive groups; undefined once a sum does not fit into a double.
+   * Returns the results of consecutive groups; undefined if one of the sums does not fit into a
+   * double.
    */
   range(start: number, end: number, resultOf: NumberFinish): Vector | undefined {
     if (this.#carried.size > 0) return undefined;
@@ -188,7 +192,7 @@ class WholeSums {
   }
 }
 
-/** Counts all rows by adding up the counts of the parts. */
+/** Combines partial counts by adding them up. */
 export class CountedParts implements AggregateState {
   #counts = new Float64Array(16);
 
@@ -210,13 +214,17 @@ export class CountedParts implements AggregateState {
   }
 }
 
-/** Converts a group's sum and count to the result. The count is always at least 1. */
+/**
+ * Converts a group's sum and count to the result of the aggregate. The count is always at least 1.
+ */
 type WholeFinish = (sum: Whole, count: number) => Value;
 
 /** Converts a sum of at most ±(2^53−1) to a result that is stored as a double. It cannot fail. */
 type NumberFinish = (sum: number, count: number) => number;
 
-/** Adds values, or partial sums with the number of their values. */
+/**
+ * Sums integers. It accepts values, or partial sums together with the number of values in each.
+ */
 class WholeState implements AggregateState {
   readonly #sums = new WholeSums();
   readonly #finish: WholeFinish;
@@ -257,7 +265,7 @@ class WholeState implements AggregateState {
   }
 }
 
-/** Like {@linkcode WholeState}, but for doubles. */
+/** Sums doubles. Like {@linkcode WholeState}, it also accepts partial sums. */
 class DoubleState implements AggregateState {
   #sums = new Float64Array(16);
   #counts = new Float64Array(16);
@@ -302,7 +310,10 @@ class DoubleState implements AggregateState {
   }
 }
 
-/** Keeps only the sum. A group needs no count, only a flag that it has a value. */
+/**
+ * Keeps only the sum of each group. A group needs no count, only a flag that shows whether it has
+ * a value.
+ */
 class DoubleSumState implements AggregateState {
   #sums = new Float64Array(16);
   /** Contains 1 for each group that has a value. */
@@ -493,7 +504,9 @@ export function sumState(argument: DataType, result: DataType): AggregateState {
   );
 }
 
-/** Creates the state of sum(x) over a part of the rows. The result may have any size. */
+/**
+ * Creates the state of a partial sum(x), over a part of the rows. The result may have any size.
+ */
 export function partOfSum(argument: DataType): AggregateState {
   if (argument.kind === "interval") return new IntervalState({ isAverage: false });
   if (argument.kind === "numeric") return new NumericState((sum) => sum);

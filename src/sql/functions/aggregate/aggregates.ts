@@ -1,5 +1,5 @@
 /**
- * Finds the form of an aggregate for given argument types.
+ * Finds the implementation of an aggregate for given argument types.
  *
  * The executor handles DISTINCT, ORDER BY, FILTER and WITHIN GROUP: it decides which rows a state
  * receives, and in which order.
@@ -53,8 +53,8 @@ export type { AggregateForm, AggregateState, BatchGroups };
 type Resolver = (types: readonly DataType[]) => Omit<AggregateForm, "name"> | undefined;
 
 /**
- * Returns the type that an argument is assumed to have. An untyped literal gets `fallback`, which
- * is text or, together with numbers, DOUBLE.
+ * Returns the assumed type of an argument. An untyped literal gets the type `fallback`, which is
+ * text or, together with numbers, DOUBLE.
  */
 function typed(type: DataType, fallback: DataType): DataType {
   return type.kind === "unknown" ? fallback : type;
@@ -80,7 +80,7 @@ function resolveCount(types: readonly DataType[]): ReturnType<Resolver> {
   return { argumentTypes, result: BIGINT, create: () => new CountState() };
 }
 
-/** The number of digits that a sum may have in addition to those of the values being added. */
+/** The number of digits that a sum may have in addition to the digits of the summed values. */
 const SUMMED_DIGITS = 19;
 
 /** Returns the type of a sum of DECIMAL values. */
@@ -203,7 +203,7 @@ function resolvePercentile(wanted: "cont" | "disc"): Resolver {
     const [fraction, given] = types;
     if (fraction === undefined || given === undefined || types.length !== 2) return undefined;
     const isMany = fraction.kind === "array";
-    // Several array values would form an array of arrays, which is not supported.
+    // The results for several array values would form an array of arrays, which is not supported.
     if (isMany && given.kind === "array") return undefined;
     const isNumber = isNumeric(given) || given.kind === "unknown";
     if (wanted === "cont" && !isNumber && given.kind !== "interval") return undefined;
@@ -363,14 +363,16 @@ export function isAggregate(name: string): boolean {
 
 const ORDERED_SETS: ReadonlySet<string> = new Set(["percentile_cont", "percentile_disc", "mode"]);
 
-/** Whether an aggregate receives its rows through WITHIN GROUP, whatever its arguments. */
+/**
+ * Whether an aggregate receives its rows through WITHIN GROUP, regardless of its argument types.
+ */
 export function isOrderedSetAggregate(name: string): boolean {
   return ORDERED_SETS.has(name);
 }
 
 /**
- * Returns the form of an aggregate. An empty list of argument types means count(*). For an
- * ordered-set aggregate, the type of the WITHIN GROUP expression comes last.
+ * Resolves an aggregate for given argument types. An empty list means count(*). For an ordered-set
+ * aggregate, the type of the WITHIN GROUP expression comes last.
  *
  * @returns Undefined if there is no such aggregate for these types.
  */

@@ -1,19 +1,19 @@
 /**
- * Implements the loops of sum and avg. Each kind of array has its own loop, because a loop that
- * handles two kinds is several times slower. There is also a separate loop for each combination of
- * groups and NULLs.
+ * Implements the loops of sum and avg. Each type of array has its own loop, because a loop that
+ * handles two types is several times slower. There are also separate loops for rows with and
+ * without groups and NULLs.
  */
 
 export interface SummedRows {
   /** The group of each row; undefined if all rows belong to group 0. */
   readonly numbers: Uint32Array | undefined;
   readonly values: Int32Array | Float64Array;
-  /** Contains 1 for each row that is NULL; undefined if there is none. */
+  /** Contains 1 for each row that is NULL; undefined if no row is NULL. */
   readonly nulls: Uint8Array | undefined;
   readonly count: number;
 }
 
-/** Adds the first `count` rows to the sums of their groups. */
+/** Adds the values of the first `count` rows to the sums of their groups. */
 export function sumRows(sums: Float64Array, { count, nulls, numbers, values }: SummedRows): void {
   const isInt32 = values instanceof Int32Array;
   if (nulls !== undefined) {
@@ -29,7 +29,7 @@ export function sumRows(sums: Float64Array, { count, nulls, numbers, values }: S
   }
 }
 
-/** Returns the largest absolute value. */
+/** Returns the largest absolute value among the given numbers. */
 export function magnitudeOf(values: Float64Array): number {
   let low = 0;
   let high = 0;

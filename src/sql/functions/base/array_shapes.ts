@@ -16,7 +16,7 @@ import {
 import { checkMadeLength } from "./made_length.ts";
 import { requireOrder } from "./required_order.ts";
 
-/** Returns the items of an array; none for NULL. */
+/** Returns the items of an array; an empty list for NULL. */
 export function itemsOf(value: Value): ArrayValue {
   return value !== null && isArrayValue(value) ? value : [];
 }
@@ -57,8 +57,8 @@ export function sameElement(type: DataType, left: Value, right: Value): boolean 
 }
 
 /**
- * Joins two arrays along the first dimension. An array with one dimension less becomes an element
- * of the other. NULL is treated as an empty array.
+ * Joins two arrays along the first dimension. If one array has one dimension less than the other,
+ * it becomes an element of the other array. NULL is treated as an empty array.
  *
  * @throws {DatabaseError} INVALID_VALUE if their dimensions do not match.
  */

@@ -17,7 +17,7 @@ export function trimBytes(
 }
 
 /**
- * Replaces `count` bytes, starting at position `from`, which counts from 1.
+ * Replaces `count` bytes of a value, starting at position `from`, which counts from 1.
  *
  * @throws {DatabaseError} VALUE_OUT_OF_RANGE if the position is before the first byte.
  */

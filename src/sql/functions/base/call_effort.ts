@@ -1,6 +1,6 @@
 /**
- * Limits the work of a single function call when the work may grow much faster than the arguments,
- * because no other request is served during the call.
+ * Limits the work of a single function call whose cost may grow much faster than its arguments.
+ * The server serves no other request during the call.
  *
  * The limit counts steps rather than time, so that a call is refused either on every machine or on
  * none.
@@ -10,8 +10,8 @@ import { DatabaseError } from "../../../base/errors.ts";
 export interface EffortLimit {
   readonly stepsMax: number;
   /**
-   * The beginning of the error message, which the number of steps follows, such as "Cannot search
-   * the text: it takes".
+   * The beginning of the error message, such as "Cannot search the text: it takes". The number of
+   * steps follows.
    */
   readonly message: string;
   readonly hint: string;
@@ -27,7 +27,7 @@ export class CallEffort {
   }
 
   /**
-   * Adds steps to the work done so far.
+   * Adds steps to the work that the call has done so far.
    * @throws {DatabaseError} LIMIT_EXCEEDED
    */
   spend(steps: number): void {

@@ -17,7 +17,7 @@ export interface OverloadOptions {
   readonly evaluateVector?: VectorFunction;
 }
 
-/** Creates an overload. It is immutable unless the options say otherwise. */
+/** Creates an overload of a function. It is immutable unless the options say otherwise. */
 export function overload(
   parameters: readonly ParameterType[],
   result: Overload["result"],
@@ -27,7 +27,7 @@ export function overload(
   return { parameters, result, evaluate, volatility: "immutable", ...options };
 }
 
-/** Creates a function under each of several names, all with the same overloads. */
+/** Creates a function under each of several names. All of them share the same overloads. */
 export function functionsNamed(
   names: readonly string[],
   ...overloads: readonly Overload[]
@@ -35,7 +35,7 @@ export function functionsNamed(
   return names.map((name) => ({ name, overloads }));
 }
 
-/** Returns the type of the first argument, for functions with a result of that type. */
+/** Returns the type of the first argument. Used by functions that have this result type. */
 export function firstType(types: readonly DataType[]): DataType {
   return types[0] ?? TEXT;
 }

@@ -9,13 +9,14 @@ import type { FunctionEntry } from "../../../catalog/mod.ts";
 import type { DataType, ObjectNameKind, Value, Vector, Whole } from "../../../types/mod.ts";
 
 /**
- * The user whose right decides whether a number may be taken from a sequence: usually the caller.
- * In a DEFAULT, it is the definer, so the caller needs only the right to write to the table.
+ * The user whose privileges determine whether a number may be taken from a sequence. This is
+ * usually the caller. In a DEFAULT, it is the definer, so the caller needs only the right to write
+ * to the table.
  */
 export type NextNumberRight = "caller" | "definer";
 
 /**
- * Takes and sets the numbers of sequences, which are identified by name.
+ * Issues and sets the numbers of sequences, which are identified by name.
  * @throws {DatabaseError}
  */
 export interface SequenceCalls {
@@ -25,20 +26,20 @@ export interface SequenceCalls {
   /** Returns the number that the session last took from any sequence. */
   last(): Whole;
   /**
-   * Sets the last number of a sequence or, if `isCalled` is false, the next number. Returns
-   * `value`.
+   * Sets the last number that a sequence has issued or, if `isCalled` is false, the next number to
+   * issue. Returns `value`.
    */
   set(name: string, value: Whole, isCalled: boolean): Whole;
   /**
-   * Gives back some of the numbers that were taken from a sequence. The numbers after `used`, up
-   * to `last`, will be issued again, unless more numbers have been taken in the meantime.
+   * Returns unused numbers to a sequence. The numbers after `used`, up to `last`, will be issued
+   * again, unless more numbers have been taken in the meantime.
    */
   giveBack(name: string, numbers: { readonly used: Whole; readonly last: Whole }): void;
   /** Returns the name of the sequence that a column owns; null if it owns none. */
   ownedBy(table: string, column: string): string | null;
 }
 
-/** A member of a tree of partitions. Its relations are values of type REGCLASS. */
+/** A relation in a partition tree. Relations are values of type REGCLASS. */
 export interface PartitionRow {
   readonly relation: string;
   readonly parent: string | null;
@@ -49,18 +50,20 @@ export interface PartitionRow {
 /** Looks objects up for the caller. Objects that the caller may not see count as missing. */
 export interface ObjectCalls {
   /**
-   * Returns the value of a type such as REGCLASS for a name; null if there is no such object.
+   * Returns the value of an object type, such as REGCLASS, for a name; null if there is no such
+   * object.
    *
    * @throws {DatabaseError} INVALID_NAME
    */
   named(kind: ObjectNameKind, name: string): string | null;
   /**
-   * Returns the value for an OID. If there is no such object, the text of the value is the number.
+   * Returns the value of an object type for an OID. If there is no such object, the value is the
+   * number as text.
    */
   withOid(kind: ObjectNameKind, oid: string): string;
   /**
-   * Lists the relation with an OID and either the partitions below it, level by level, or the
-   * relations that contain it, from the inside out.
+   * Lists a relation and either its partitions, level by level, or its ancestors, from the inside
+   * out.
    */
   partitions(oid: string, which: "ancestors" | "tree"): readonly PartitionRow[];
 }
@@ -74,7 +77,7 @@ export interface SettingCalls {
    *
    * @throws {DatabaseError} INVALID_OPTION, TRANSACTION_REQUIRED
    *
-   * @param value The new value; undefined for the default.
+   * @param value The new value; undefined to restore the default.
    */
   set(name: string, value: string | undefined, isLocal: boolean): string;
 }
@@ -85,31 +88,37 @@ export type AdvisoryMode = "exclusive" | "shared";
 /** How a function asks for an advisory lock. */
 export interface AdvisoryForm {
   readonly mode: AdvisoryMode;
-  /** Whether the lock belongs to the session. Such a lock is counted and can be unlocked. */
+  /**
+   * Whether the lock belongs to the session. Such a lock can be taken several times, and has to be
+   * released as often.
+   */
   readonly isOfSession: boolean;
 }
 
 /**
- * Takes and releases advisory locks for the caller. A key is a number or a pair of numbers, as
- * text.
+ * Takes and releases advisory locks for the caller. A key is a number or a pair of numbers, given
+ * as text.
  */
 export interface AdvisoryCalls {
   /**
-   * Takes a lock. If the lock is not free, this method throws, and the statement is evaluated
-   * again later.
+   * Takes an advisory lock. If the lock is not free, this method throws, and the statement is
+   * evaluated again later.
    *
    * @throws {DatabaseError} TRANSACTION_REQUIRED, TRANSACTION_LIMIT, SERIALIZATION_FAILURE
    */
   lock(key: string, form: AdvisoryForm): void;
   /**
-   * Takes a lock if it is free. Returns whether the lock was taken.
+   * Takes an advisory lock if it is free. Returns whether the lock was taken.
    *
    * @throws {DatabaseError} TRANSACTION_REQUIRED, TRANSACTION_LIMIT
    */
   tryLock(key: string, form: AdvisoryForm): boolean;
-  /** Releases one of the session's grants of a lock. Returns whether the session had the lock. */
+  /**
+   * Releases one of the session's grants of an advisory lock. Returns whether the session held the
+   * lock.
+   */
   unlock(key: string, mode: AdvisoryMode): boolean;
-  /** Unlocks all locks of the session. */
+  /** Releases all advisory locks of the session. */
   unlockAll(): void;
 }
 
@@ -129,17 +138,18 @@ export interface CalledProgram {
 /** Runs programs while an expression is being evaluated. */
 export interface ProgramCalls {
   /**
-   * Runs a program that changes nothing. Returns its value, a row, or an array of rows.
+   * Runs a program that changes nothing. Returns a value, a row, or an array of rows.
    *
    * @throws {DatabaseError} The errors of the program.
    */
   call(program: CalledProgram, args: readonly Value[]): Value;
 }
 
-/** The environment of a function. It stays the same throughout a statement. */
+/** The environment in which a function is evaluated. It stays the same throughout a statement. */
 export interface CallDeps {
   /**
-   * The time of the statement or, inside a transaction, of BEGIN. In microseconds since 1970, UTC.
+   * The time at which the statement or, inside a transaction, its BEGIN started. In microseconds
+   * since 1970, UTC.
    */
   readonly nowMicros: number;
   readonly userId: string;
@@ -168,8 +178,8 @@ export interface CallDeps {
   randomBytes(count: number): Uint8Array;
   randomUnit(): number;
   /**
-   * Sleeps. Until the time has passed, this method throws, and the current row is evaluated again
-   * later.
+   * Implements pg_sleep(). Until the time has passed, this method throws, and the current row is
+   * evaluated again later.
    */
   sleep(seconds: number): void;
 }
@@ -201,14 +211,14 @@ export interface Signature {
   /** The parameter names, for calls such as `make_interval(days => 3)`. */
   readonly parameterNames?: readonly string[];
   /**
-   * The values, as text and indexed by position, of parameters omitted before a named one. If no
-   * text is given, the value is 0.
+   * The default values of parameters omitted before a named one, as text and indexed by position.
+   * If no text is given, the value is 0.
    */
   readonly omittedTexts?: readonly (string | undefined)[];
 }
 
 /**
- * Evaluates a call over a whole column when only one argument differs between rows.
+ * Evaluates a function call over a whole column when only one argument differs between rows.
  *
  * @param values The other arguments, none of them NULL; unspecified at `position`.
  * @param position The index of the argument that is the vector.
@@ -230,16 +240,16 @@ export interface Overload extends Signature {
    */
   readonly seesNull?: boolean;
   /**
-   * Computes the result.
+   * Computes the result of the function.
    * @throws {DatabaseError} VALUE_OUT_OF_RANGE, INVALID_VALUE, …
    */
   evaluate(values: readonly Value[], call: CallDeps, types: readonly DataType[]): Value;
   /** Computes the result for a whole column; present if the overload has a loop for it. */
   readonly evaluateVector?: VectorFunction;
   /**
-   * For a result whose type depends on more than the argument types, as in `round(x, 2)`: returns
-   * replacements for `result` and `evaluate`. A constant is undefined if the argument is not known
-   * before the statement runs.
+   * Specialises the overload for a call whose result type depends on more than the argument types,
+   * as in `round(x, 2)`. Returns replacements for `result` and `evaluate`. A constant is undefined
+   * if the argument is not known before the statement runs.
    *
    * @returns Undefined if the function does not accept these types after all.
    */
@@ -249,7 +259,7 @@ export interface Overload extends Signature {
   ): Specialised | undefined;
 }
 
-/** An overload created for a particular call. */
+/** An overload specialised for a particular call. */
 export interface Specialised {
   readonly result: DataType;
   evaluate(values: readonly Value[], call: CallDeps): Value;
@@ -261,17 +271,17 @@ export interface ScalarFunction {
   readonly overloads: readonly Overload[];
 }
 
-/** A form of an operator for particular operand types. */
+/** The implementation of an operator for particular operand types. */
 export interface OperatorForm {
   /** The types to which the operands are cast. */
   readonly operands: readonly DataType[];
   readonly result: DataType;
   readonly seesNull?: boolean;
   /**
-   * Computes the result.
+   * Computes the result of the operator.
    * @throws {DatabaseError} DIVISION_BY_ZERO, VALUE_OUT_OF_RANGE, …
    */
   readonly evaluate: (values: readonly Value[]) => Value;
-  /** Evaluates a whole column; present if the form has a loop for it. */
+  /** Evaluates the operator for a whole column; present if there is a loop for these types. */
   readonly evaluateVector?: VectorFunction;
 }

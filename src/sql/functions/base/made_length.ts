@@ -25,7 +25,7 @@ export function checkMadeItems(count: number): void {
   );
 }
 
-/** Limits the length of a generated string. @throws {DatabaseError} VALUE_TOO_LONG */
+/** Requires that a generated string is not too long. @throws {DatabaseError} VALUE_TOO_LONG */
 export function checkMadeLength(length: number): void {
   if (length <= MADE_LENGTH_MAX) return;
   throw new DatabaseError(

@@ -1,6 +1,4 @@
-/**
- * Helper functions for defining operators: they create operator forms and arithmetic errors.
- */
+/** Provides functions for defining operators. They create operator forms and arithmetic errors. */
 import { DatabaseError } from "../../../base/errors.ts";
 import { type DataType, unbounded, type Value } from "../../../types/mod.ts";
 import type { OperatorForm } from "./function.ts";
@@ -32,8 +30,8 @@ export function divisionByZero(): DatabaseError {
 }
 
 /**
- * Returns the type of an operand. An untyped literal takes the type of the other side without its
- * precision and scale; an untyped NULL takes these as well.
+ * Returns the type of an operand. An untyped literal takes the type of the other operand without
+ * its precision and scale; an untyped NULL also takes the precision and scale.
  */
 export function knownType(type: DataType, other: DataType): DataType {
   if (type.kind !== "unknown") return type;
@@ -41,8 +39,8 @@ export function knownType(type: DataType, other: DataType): DataType {
 }
 
 /**
- * Whether a type is an interval, or a time of day, which operators with an interval treat as the
- * interval since midnight.
+ * Whether a type is an interval or a time of day. Operators on intervals treat a time of day as
+ * the interval since midnight.
  */
 export function isSpan({ kind }: DataType): boolean {
   return kind === "interval" || kind === "time";

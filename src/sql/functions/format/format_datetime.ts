@@ -35,14 +35,17 @@ function formatField(moment: Moment, piece: CalendarPiece): string {
   return text + (piece.ordinal === "TH" ? suffix.toUpperCase() : suffix);
 }
 
-/** Pads a number with zeros to a width, not counting the sign, unless the field is tight. */
+/**
+ * Pads a number with zeros to a width that excludes the sign. A field that suppresses padding is
+ * not padded.
+ */
 function padded(value: number, width: number, { isTight }: CalendarPiece): string {
   if (isTight) return value.toString();
   const digits = Math.abs(value).toString().padStart(width, "0");
   return value < 0 ? `-${digits}` : digits;
 }
 
-/** Pads as {@linkcode padded} does, but the sign counts as one of the digits. */
+/** Pads a number like {@linkcode padded}, but the sign counts as one of the digits. */
 function paddedWithSign(value: number, width: number, { isTight }: CalendarPiece): string {
   return isTight ? value.toString() : withSignWithin(value, width);
 }
@@ -83,14 +86,14 @@ function clockText(
   }
 }
 
-/** Returns the digits of the fraction, truncated rather than rounded. */
+/** Returns the first digits of a fraction of a second, truncated rather than rounded. */
 function fraction(micros: number, digits: number): string {
   return withSignWithin(Math.trunc(micros / 10 ** (6 - digits)), digits);
 }
 
 /**
- * Returns a name in the case of the field: `MONTH` requests upper case, `Month` capitalised and
- * `month` lower case.
+ * Returns a month or day name in the case of its field: upper case for `MONTH`, capitalised for
+ * `Month`, and lower case for `month`.
  */
 function inCase(name: string, written: string): string {
   if (written === written.toUpperCase()) return name.toUpperCase();
@@ -108,8 +111,8 @@ function centuryOf({ days, isBeforeChrist, year }: Moment): number {
 }
 
 /**
- * Returns the text of a field that both timestamps and intervals have, or undefined for other
- * fields.
+ * Returns the text of a field that both timestamps and intervals have; undefined for any other
+ * field.
  */
 function calendarText(moment: Moment, piece: CalendarPiece): string | undefined {
   const { year, month, day, days } = moment;

@@ -57,11 +57,14 @@ export class MomentFields {
   readonly #values = new Map<FieldSlot, number>();
   #calendar: "civil" | "weeks" | undefined;
   #hasClockOf12 = false;
-  /** The number of year digits in the pattern. A two-digit year is completed with a century. */
+  /** The number of year digits in the pattern. The century is added to a two-digit year. */
   yearDigits = 4;
-  /** The number of digits of FF1 to FF6, to which the timestamp is rounded. */
+  /**
+   * The number of fraction digits that FF1 to FF6 request. The timestamp is rounded to this
+   * number.
+   */
   fractionDigits = 6;
-  /** The sign of the offset: 1 or -1, or 0 until an offset is read. */
+  /** The sign of the time zone offset: 1 or -1, or 0 until an offset has been read. */
   offsetSign = 0;
 
   constructor(text: string, pattern: string) {
@@ -70,8 +73,8 @@ export class MomentFields {
   }
 
   /**
-   * Notes which calendar and clock a field belongs to, and rejects a mix of ISO week fields and
-   * other date fields.
+   * Records which kind of calendar and clock a field belongs to. Rejects a mix of ISO week fields
+   * and other date fields.
    *
    * @throws {DatabaseError} INVALID_VALUE
    */
@@ -96,9 +99,10 @@ export class MomentFields {
   /**
    * Stores the value of a field.
    *
-   * @param read The number in the text. If the slot already has a value, `read` must equal it.
+   * @param read The number in the text. If the field has been read before, the two numbers must be
+   *   equal.
    * @param value The value to store if it differs from `read`.
-   * @throws {DatabaseError} INVALID_VALUE if the two values differ.
+   * @throws {DatabaseError} INVALID_VALUE if the two numbers differ.
    */
   set(slot: FieldSlot, read: number, field: string, value: number = read): void {
     const known = this.#get(slot);
@@ -141,7 +145,7 @@ export class MomentFields {
   #year(): number {
     const counted = this.#get("year");
     const isBefore = this.#get("era") === 2;
-    // BC reverses the sign of a year or century, so BC makes a negative year or century positive.
+    // BC negates a year or century, so with BC, a negative year or century becomes positive.
     const year = isBefore ? 0 - counted : counted;
     const century = isBefore ? 0 - this.#get("century") : this.#get("century");
     if (year === 0) {
@@ -162,7 +166,7 @@ export class MomentFields {
     const isoDay = this.#get("day of the week");
     let dayOfYear = this.#get("day of the year");
     if (week !== 0 && this.#calendar === "weeks") {
-      // In the pattern, Sunday has the number 1, but an ISO week ends on Sunday.
+      // Sunday is day 1 in the pattern, but the last day of an ISO week.
       const dayOfWeek = isoDay === 0 ? 0 : (isoDay + 5) % 7;
       const first = isoWeekStart(daysFromCivil(civil.year, 1, 4));
       Object.assign(civil, civilFromDays(first + (week - 1) * 7 + dayOfWeek));
@@ -179,7 +183,9 @@ export class MomentFields {
     return this.#checkedDays(civil);
   }
 
-  /** Derives the month and the day from the day of the year, if they were not read. */
+  /**
+   * Derives the month and the day of the month from the day of the year, unless they were read.
+   */
   #fromDayOfYear(civil: Civil, dayOfYear: number): void {
     if (civil.year === 0) {
       throw this.#fault("INVALID_VALUE", "a day of the year requires a year");

@@ -1,4 +1,4 @@
-/** Defines the fields of a timestamp or interval that patterns can refer to. */
+/** Defines the fields of a timestamp or interval that format patterns can refer to. */
 import {
   civilFromDays,
   type Interval,
@@ -8,14 +8,14 @@ import {
 } from "../../../types/mod.ts";
 
 export interface Moment {
-  /** The year, as counted in its era. */
+  /** The year within its era, BC or AD. */
   readonly year: number;
   readonly isBeforeChrist: boolean;
   readonly month: number;
   readonly day: number;
   /** The number of days since 1970-01-01; undefined for an interval, which has no calendar date. */
   readonly days: number | undefined;
-  /** The hour of a time, which may exceed 23 in an interval. */
+  /** The hour of the day, or the hours of an interval, which may exceed 23. */
   readonly hour: number;
   readonly minute: number;
   readonly second: number;

@@ -38,8 +38,8 @@ export function formatNumber(digits: string, pattern: string): string {
 }
 
 /**
- * Formats a double by its exact value, rounding ties to even as C's printf does. Positions beyond
- * the digits that the type preserves stay empty.
+ * Formats a double by its exact value, rounding ties to even as C's printf does. Pattern positions
+ * beyond the digits that the type preserves stay empty.
  */
 export function formatDouble(
   value: number,
@@ -73,19 +73,19 @@ function unformattable(what: string): DatabaseError {
 
 /** Returns the digits of a non-negative value, rounded to the given number of decimal places. */
 function roundedToEven(value: number, places: number): string {
-  // From 10^21, toFixed uses an exponent, but such a double is always an integer.
+  // From 10^21, toFixed writes an exponent, but every double of this size is an integer.
   if (value >= 1e21) return BigInt(value).toString();
   return evenAtTie(value.toFixed(places), { exact: value.toFixed(EXACT_PLACES), places });
 }
 
 /**
- * The number of decimal places needed to tell a tie from its neighbours: no other double agrees
- * with a tie to this many places.
+ * The number of decimal places needed to distinguish a tie from its neighbours. No other double
+ * has the same digits as a tie to this many places.
  */
 const EXACT_PLACES = 100;
 
 /**
- * Resolves a tie to the even digit. `rounded` has ties rounded up; `exact` has EXACT_PLACES
+ * Rounds a tie to the even digit. In `rounded`, ties are rounded up. `exact` has EXACT_PLACES
  * decimal places, which show whether there is a tie.
  */
 function evenAtTie(rounded: string, { exact, places }: { exact: string; places: number }): string {
@@ -123,7 +123,7 @@ function formatExactScientific(value: string, format: NumberPattern): string {
   return isTight ? text : ` ${text}`;
 }
 
-/** Returns the exponent of the first digit as a power of ten; 0 for zero. */
+/** Returns the power of ten of a number's first significant digit; 0 for zero. */
 function firstPower(value: string): number {
   return numericSign(value) === 0 ? 0 : numericExponent(value) - 1;
 }

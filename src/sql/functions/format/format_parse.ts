@@ -1,8 +1,8 @@
 /**
  * Implements to_date and to_timestamp, which read a string according to a pattern.
  *
- * A field reads as many digits as there are, unless another numeric field follows directly. In
- * that case it reads no more digits than its width. As in PostgreSQL, a separator in the pattern
+ * A field reads all digits that follow, unless another numeric field follows directly. In that
+ * case, it reads no more digits than its width. As in PostgreSQL, a separator in the pattern
  * matches one separator or nothing, and any other character skips one character of the text.
  * `format_fields.ts` combines the fields into a date and a time, and finds contradictions.
  */
@@ -18,7 +18,7 @@ import {
   WEEKDAYS,
 } from "./format_pattern.ts";
 
-/** The slot into which each field of a pattern is read. */
+/** The slot in which the value of each pattern field is stored. */
 const SLOTS: ReadonlyMap<string, FieldSlot> = new Map([
   ["HH", "hour"],
   ["HH12", "hour"],
@@ -39,14 +39,17 @@ const SLOTS: ReadonlyMap<string, FieldSlot> = new Map([
   ["J", "Julian day"],
 ]);
 
-/** The number of digits of each field whose width differs from the length of its name. */
+/** The maximum number of digits of each field whose width differs from the length of its name. */
 const WIDTHS: ReadonlyMap<string, number> = new Map([
   ["HH12", 2],
   ["HH24", 2],
   ["IDDD", 3],
 ]);
 
-/** A list of names for consecutive numbers, such as months. The first name stands for 1. */
+/**
+ * A list of names for consecutive numbers, such as the names of months. The first name represents
+ * 1.
+ */
 interface SlotNames {
   readonly slot: FieldSlot;
   readonly names: readonly string[];
@@ -91,7 +94,7 @@ const YEAR_DIGITS: ReadonlyMap<string, number> = new Map([
   ["I", 1],
 ]);
 
-/** The fields whose text need not begin with a digit. */
+/** The pattern fields that match text which need not begin with a digit. */
 const WORD_FIELDS: ReadonlySet<string> = new Set(
   "MONTH MON DAY DY RM AM PM A.M. P.M. AD BC A.D. B.C. TZH TZ OF".split(" "),
 );
@@ -106,9 +109,9 @@ export function momentFromFormat(text: string, pattern: string): ReadMoment {
   return new FormatReader(text, pattern).read();
 }
 
-/** A point in time, and how much of the text and the pattern was used to read it. */
+/** A point in time read from a text, and how much of the text and the pattern was used. */
 export interface ReadMoment extends ParsedMoment {
-  /** The offset after the last character that the pattern has read. */
+  /** The offset in the text after the last character that the pattern has matched. */
   readonly end: number;
   /** Whether the text had a value for every field of the pattern. */
   readonly isComplete: boolean;
@@ -120,8 +123,7 @@ class FormatReader {
   readonly #fields: MomentFields;
   #at = 0;
   /**
-   * The number of characters of the text that have been skipped so far without a counterpart in
-   * the pattern.
+   * The number of characters skipped in the text so far that have no counterpart in the pattern.
    */
   #surplus = 0;
 
@@ -145,7 +147,7 @@ class FormatReader {
       const next = pieces[index + 1];
       const width = WIDTHS.get(piece.field) ?? piece.field.length;
       this.#field(piece, endsDigits(piece, next) ? undefined : width);
-      // TH in the pattern skips two characters of the text, whatever they are.
+      // TH in the pattern skips any two characters of the text.
       if (piece.ordinal !== undefined) this.#at += 2;
       this.#surplus = 0;
       this.#skipSpace();
@@ -223,13 +225,13 @@ class FormatReader {
     } else if (fractionDigits !== undefined) {
       const read = this.#number(field, width === undefined ? undefined : fractionDigits);
       const digitsMax = field === "MS" ? 3 : 6;
-      // The digits are a decimal fraction: 25 and 250 both mean a quarter of a second, but 025
-      // does not.
+      // Digits after the decimal point are a fraction: 25 and 250 both mean a quarter of a second,
+      // but 025 does not.
       const scaled = read.value * 10 ** Math.max(digitsMax - read.length, 0);
       fields.set(field === "MS" ? "milliseconds" : "microseconds", read.value, field, scaled);
       if (field.startsWith("FF")) fields.fractionDigits = fractionDigits;
     } else if (field === "ID") {
-      // ISO weeks begin on Monday; the slot counts from Sunday.
+      // ISO weeks begin on Monday, but the stored day of the week counts from Sunday.
       const { value } = this.#number(field, width === undefined ? undefined : 1);
       fields.set("day of the week", value >= 7 ? 1 : value + 1, field);
     } else if (field === "TZH") {
@@ -245,7 +247,10 @@ class FormatReader {
     }
   }
 
-  /** Reads the hours of an offset. A minus that was skipped as a separator counts as the sign. */
+  /**
+   * Reads the hours of a time zone offset. A minus that was skipped as a separator counts as the
+   * sign.
+   */
   #offsetHours(width: number | undefined): void {
     const here = this.#text[this.#at] ?? "";
     const isSigned = here === "+" || here === "-";
@@ -277,7 +282,10 @@ class FormatReader {
     );
   }
 
-  /** Returns the index of the name at this position in the text, ignoring case. */
+  /**
+   * Matches one of the names at the current position in the text, ignoring case. Returns its
+   * index.
+   */
   #name(names: readonly string[], field: string): number {
     const rest = this.#text.slice(this.#at).toLowerCase();
     const index = names.findIndex((name) => rest.startsWith(name.toLowerCase()));
@@ -312,8 +320,8 @@ function isSeparator(character: string): boolean {
 }
 
 /**
- * Whether a field may read all digits that follow: it is marked with FM or TH, or no digits of
- * another piece can come next.
+ * Whether a field reads all digits that follow: either it is marked with FM or TH, or the next
+ * element of the pattern cannot begin with a digit.
  */
 function endsDigits({ isTight, ordinal }: FieldPiece, next: DatePiece | undefined): boolean {
   if (isTight || ordinal !== undefined || next === undefined) return true;
@@ -321,7 +329,7 @@ function endsDigits({ isTight, ordinal }: FieldPiece, next: DatePiece | undefine
   return WORD_FIELDS.has(next.field);
 }
 
-/** Returns the year nearest to 2020 that ends in the given digits of `year`. */
+/** Returns the year nearest to 2020 that ends with the digits of `year`. */
 function fullYear(year: number): number {
   if (year < 70) return year + 2000;
   if (year < 100) return year + 1900;

@@ -5,7 +5,7 @@ import { DatabaseError } from "../../../base/errors.ts";
 import { remembering } from "../base/remembering.ts";
 
 /**
- * The maximum length of a pattern. A parsed pattern is cached, and takes a hundred times as much
+ * The maximum length of a pattern. A parsed pattern is cached, and uses a hundred times as much
  * memory as its text.
  */
 const PATTERN_LENGTH_MAX = 10_000;
@@ -26,7 +26,7 @@ export type DatePiece =
       readonly kind: "field";
       /** The name of the field in upper case, for example `HH24`. */
       readonly field: string;
-      /** The field as written, because the case matters for names. */
+      /** The field as written in the pattern. Its case determines the case of names. */
       readonly written: string;
       /** Whether padding is suppressed, either by FM, or by TM before a name. */
       readonly isTight: boolean;
@@ -34,7 +34,7 @@ export type DatePiece =
       readonly ordinal: string | undefined;
     };
 
-/** The names of all fields. A longer name precedes its prefixes. */
+/** The names of all fields. A longer name is listed before its prefixes. */
 const FIELDS: readonly string[] = (
   "SSSSS SSSS Y,YYY A.M. P.M. B.C. A.D. HH24 HH12 YYYY IYYY IDDD MONTH DAY MON YYY IYY DDD " +
   "TZH TZM FF1 FF2 FF3 FF4 FF5 FF6 HH MI MM MS SS US AM PM BC AD YY IY DD ID DY WW IW CC RM " +
@@ -83,7 +83,7 @@ function split(pattern: string): DatePiece[] {
     at += field.length;
     const after = pattern.slice(at, at + 2);
     const ordinal = after === "TH" || after === "th" ? after : undefined;
-    // SP requests numbers in words, but PostgreSQL ignores it as well.
+    // The suffix SP requests numbers in words. As in PostgreSQL, it is ignored.
     if (ordinal !== undefined || after === "SP") at += 2;
     // TM requests localized names, which have no common width. Only English names are supported.
     isTight ||= isTranslated && NAME_FIELDS.has(field);

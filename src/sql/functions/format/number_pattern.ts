@@ -15,10 +15,10 @@ export type NumberPiece =
 
 export interface NumberPattern {
   readonly pieces: readonly NumberPiece[];
-  /** The number of digit positions before the point. */
+  /** The number of digit positions before the decimal point. */
   readonly wholeCount: number;
   readonly fractionCount: number;
-  /** The number of digit positions after V. The number is multiplied by ten to this power. */
+  /** The number of digit positions after V. The number is multiplied by this power of ten. */
   readonly shift: number;
   readonly isTight: boolean;
   readonly hasBrackets: boolean;
@@ -26,7 +26,7 @@ export interface NumberPattern {
   readonly roman: "RN" | "rn" | undefined;
 }
 
-/** Parses a pattern. Recent patterns are cached. @throws {DatabaseError} INVALID_VALUE */
+/** Parses a number pattern. Recent patterns are cached. @throws {DatabaseError} INVALID_VALUE */
 export const patternOf: (pattern: string) => NumberPattern = remembering(parsePattern);
 
 type PatternWord = NumberPiece["kind"] | "FM" | "PR" | "V" | "EEEE" | "RN";

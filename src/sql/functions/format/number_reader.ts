@@ -14,8 +14,8 @@ export function numberScale(pattern: string): number {
 }
 
 /**
- * Reads a number according to a pattern, and returns it as plain digits. @throws {DatabaseError}
- * INVALID_VALUE, VALUE_OUT_OF_RANGE
+ * Reads a number from a string according to a pattern, and returns its digits. @throws
+ * {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE
  */
 export function numberFromFormat(text: string, pattern: string): string {
   const format = patternOf(pattern);
@@ -25,7 +25,7 @@ export function numberFromFormat(text: string, pattern: string): string {
       "Cannot read a number with the pattern EEEE or RN: these patterns are not available yet",
     );
   }
-  // The pattern cannot read beyond this prefix of the text.
+  // A pattern of this length cannot read beyond this prefix of the text.
   const start = text.slice(0, READ_UNITS * pattern.length);
   const { fraction, hasPoint, sign, whole } = new NumberReader(start, format).read();
   const read = `${excerpt(text)} as a number with the pattern ${excerpt(pattern)}`;
@@ -43,8 +43,8 @@ export function numberFromFormat(text: string, pattern: string): string {
 }
 
 /**
- * The maximum number of UTF-16 units of text that one character of a pattern reads: a space, a
- * sign, a digit and a skipped character, each of up to two units.
+ * The maximum number of UTF-16 code units of text that one pattern character reads: a space, a
+ * sign, a digit and a skipped character, each of up to two code units.
  */
 const READ_UNITS = 8;
 
@@ -83,7 +83,7 @@ class NumberReader {
         this.#place(piece.kind);
         break;
       case "group":
-        // With FM, separators matter only for output.
+        // With FM, group separators in the pattern affect only output.
         if (here === "," && !this.#format.isTight) this.#at += 1;
         break;
       case "currency":
@@ -101,7 +101,7 @@ class NumberReader {
         this.#at += Array.from(piece.text).length;
         break;
       default:
-      // A sign requested with S is adjacent to a digit, and is read together with that digit.
+      // A sign requested with S is adjacent to a digit, so it is read together with that digit.
     }
   }
 
@@ -115,7 +115,7 @@ class NumberReader {
     }
   }
 
-  /** Skips characters that cannot be part of a number. */
+  /** Skips characters of the text that cannot be part of a number. */
   #skipOthers(count: number): void {
     for (let index = 0; index < count; index += 1) {
       const here = this.#characters[this.#at];
@@ -124,7 +124,7 @@ class NumberReader {
     }
   }
 
-  /** Reads the text for one position of the pattern. Skips a space in front of it. */
+  /** Reads the text for one digit or point of the pattern. Skips a leading space. */
   #place(kind: "digit" | "point"): void {
     if (this.#characters[this.#at] === " ") this.#at += 1;
     if (kind === "digit" && this.#sign === "" && !this.#hasDigits) this.#leadingSign();
@@ -164,7 +164,7 @@ class NumberReader {
   }
 
   /**
-   * Reads a sign behind a digit position. A sign requested with S directly follows a digit. A sign
+   * Reads a sign after a digit position. A sign requested with S directly follows a digit. A sign
    * requested with MI, PL or SG may occupy a digit position.
    */
   #signBehind(isRead: boolean, here: string): void {

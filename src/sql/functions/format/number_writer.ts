@@ -9,7 +9,9 @@ import { ordinalSuffix } from "./format_pattern.ts";
 import type { NumberPattern, NumberPiece } from "./number_pattern.ts";
 
 export interface NumberParts {
-  /** The digits before the point, or a word such as Infinity for a value without digits. */
+  /**
+   * The digits before the decimal point, or a word such as Infinity for a value without digits.
+   */
   readonly whole: string;
   readonly fraction: string;
   readonly isNegative: boolean;
@@ -46,7 +48,10 @@ export class NumberWriter {
     return this.#text;
   }
 
-  /** Whether the sign is written at the end, because the pattern has an S after the last digit. */
+  /**
+   * Whether the sign is written after the number, because the pattern has an S after the last
+   * digit.
+   */
   #isSignTrailing(): boolean {
     const { pieces } = this.#format;
     const sign = pieces.findIndex(({ kind }) => kind === "sign");
@@ -119,10 +124,12 @@ export class NumberWriter {
     }
   }
 
-  /** Whether the zero before the point is omitted because the pattern does not request it. */
+  /**
+   * Whether the zero before the decimal point is omitted because the pattern does not request it.
+   */
   #isHiddenZero(isZero: boolean): boolean {
     const isBare = this.#parts.whole === "0" && this.#format.fractionCount > 0;
-    // With FM, a zero without fraction digits keeps its digit: "0."
+    // With FM, a zero without fraction digits is written as "0."
     const isAllZero = this.#format.isTight && this.#fractionKept === 0;
     return isBare && !isZero && !this.#hasStarted && !isAllZero;
   }
@@ -138,7 +145,7 @@ export class NumberWriter {
 
   #point(): void {
     this.#start();
-    // The decimal point is omitted if no digit can follow it.
+    // The decimal point is omitted if no digit can follow it in the pattern.
     const hasFraction = this.#format.fractionCount > 0 && this.#parts.isWord !== true;
     if (hasFraction || this.#isOverflow) this.#text += ".";
   }

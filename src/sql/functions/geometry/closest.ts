@@ -33,11 +33,11 @@ import {
  */
 export interface Closest {
   readonly point: PlanePoint;
-  /** NaN if no single point is the closest. */
+  /** The distance between the two shapes; NaN if no single point is the closest. */
   readonly distance: number;
 }
 
-/** Returns the point that two lines have in common; undefined if they are parallel or the same. */
+/** Returns the intersection of two lines; undefined if they are parallel or the same. */
 export function meetingOfLines(one: Line, other: Line): PlanePoint | undefined {
   if (isZero(one.b) && isZero(other.b)) return undefined;
   const first = isZero(one.b) ? other : one;
@@ -90,8 +90,8 @@ export function meetingOfSegmentAndLine(segment: Segment, line: Line): PlanePoin
   const { from, to } = segment;
   const meeting = meetingOfLines(lineThrough(from, slopeOf(segment)), line);
   if (meeting === undefined || !segmentHasPoint(segment, meeting)) return undefined;
-  // The computed point may differ from an end point in the last digit only, so the end point
-  // itself is returned.
+  // The computed point may differ from an end point only in the last digit, so the exact end point
+  // is returned.
   if (areSamePoint(from, meeting)) return from;
   return areSamePoint(to, meeting) ? to : meeting;
 }
@@ -170,8 +170,8 @@ function sidesOf({ high, low }: Box): readonly Segment[] {
 }
 
 /**
- * Returns the candidate with the smallest distance, or the first of several with the same
- * distance.
+ * Returns the point with the smallest distance; if several have the same distance, the first of
+ * them.
  */
 function closestOf(points: readonly Closest[]): Closest {
   return points.reduce((best, next) => (isLess(next.distance, best.distance) ? next : best));
@@ -202,7 +202,7 @@ export function boxMeetsLine(box: Box, line: Line): boolean {
   return sidesOf(box).some((side) => meetingOfSegmentAndLine(side, line) !== undefined);
 }
 
-/** Whether both coefficients are neither 0 nor NaN. */
+/** Whether neither coefficient of a line is 0 or NaN. */
 function areUsable(left: number, right: number): boolean {
   return [left, right].every((each) => !isZero(each) && !Number.isNaN(each));
 }
