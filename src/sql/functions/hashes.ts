@@ -99,7 +99,7 @@ export function hashOfBytes(bytes: Uint8Array, seed: bigint): Hash {
     words.add(wordAt(at), wordAt(at + 4), wordAt(at + 8));
     words.mix();
   }
-  // The lowest byte of the last word is reserved for the length.
+  // The lowest byte of the last word is reserved for the length of the input.
   words.add(wordAt(at), wordAt(at + 4), wordAt(at + 8) << 8);
   return words.finish();
 }
@@ -144,8 +144,8 @@ export function bigHashOf({ high, low }: Hash): bigint {
 }
 
 /**
- * Defines a function without a seed that returns an INT, and one with a seed that returns a
- * BIGINT.
+ * Defines two functions: one without a seed that returns an INT, and one with a seed that returns
+ * a BIGINT.
  */
 export function hashing(
   names: readonly [plain: string, seeded: string],

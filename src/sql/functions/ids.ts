@@ -1,6 +1,6 @@
 /**
- * Defines functions that generate ids (SNOWFLAKE_ID, UUID versions 4 and 7, ULID), and the time in
- * a seq.
+ * Defines functions that generate ids (SNOWFLAKE_ID, UUID versions 4 and 7, ULID), and a function
+ * that returns the time of a seq.
  *
  *     UUID v7   48 bits ms │ 4 bits version 7 │ 12 bits random │ 2 bits variant │ 62 bits random
  *     ULID      48 bits ms │ 80 bits random, in 26 digits of base 32
@@ -12,7 +12,7 @@ import { functionsNamed, overload } from "./base/define.ts";
 import type { CallDeps, ScalarFunction } from "./base/function.ts";
 
 /**
- * The name of the function that returns the server's own ids. The binder records each call,
+ * The name of the function that generates the server's own ids. The binder records each call,
  * because a single component issues these ids.
  */
 export const SNOWFLAKE_ID = "snowflake_id";

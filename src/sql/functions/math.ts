@@ -51,7 +51,9 @@ function decimalScale(type: DataType): number {
   return type.kind === "decimal" ? type.scale : 0;
 }
 
-/** Returns the decimal type of results rounded to a scale. Rounding up may need one more digit. */
+/**
+ * Returns the decimal type of numbers rounded to a scale. Rounding up may require one more digit.
+ */
 function roundedType(
   type: DataType,
   scale: number,
@@ -64,7 +66,7 @@ function roundedType(
 
 type WholeRounding = (value: Whole, from: number, to: number) => Whole;
 
-/** A rounding function for each representation of numbers. */
+/** The rounding functions for the representations of numbers. */
 interface Rounding {
   readonly onDecimal: WholeRounding;
   readonly onDouble: (value: number) => number;
@@ -86,8 +88,8 @@ function addOne(value: Whole, step: 1 | -1): Whole {
 }
 
 /**
- * Creates a rounding function whose result is an integer of the argument's type. A decimal result
- * has no fraction digits.
+ * Creates a function that rounds to an integer of the argument's type. A decimal result has no
+ * fraction digits.
  */
 function toWhole({ onDecimal, onDouble, onNumeric }: Rounding): Overload {
   return overload(
@@ -102,7 +104,7 @@ function toWhole({ onDecimal, onDouble, onNumeric }: Rounding): Overload {
   );
 }
 
-/** A function for each representation of numbers that rounds to a number of digits. */
+/** The functions that round to a number of digits, one for each representation of numbers. */
 interface DigitsRounding {
   readonly onDecimal: WholeRounding;
   readonly onDouble: (value: number, digits: number) => number;
@@ -129,7 +131,7 @@ function toDigits(rounding: DigitsRounding): Overload {
   };
 }
 
-/** The largest constant n for which the result type has a fixed scale. */
+/** The largest constant n of `round(x, n)` for which the result type has a fixed scale. */
 const ONE_SCALE_MAX = 30;
 
 function resultOfDigits(type: DataType, digits: number | undefined): DataType {
@@ -157,7 +159,7 @@ function roundingTo(
   return ([value = null, digits = null]) => {
     const at = Math.max(-COMPUTED_PRECISION_MAX - 1, digits as number);
     const whole = value as Whole;
-    // Digits before the decimal point are removed by shifting the point and shifting it back.
+    // Digits before the decimal point are rounded by shifting the point and then shifting it back.
     const rounded =
       at >= from
         ? rescale(whole, from, to)
@@ -175,7 +177,7 @@ function numericReader(type: DataType): (value: Value) => string {
 }
 
 /**
- * Rounds the shortest decimal representation of a double half to even. A result of zero keeps the
+ * Rounds the shortest decimal representation of a double half to even. A zero result keeps the
  * argument's sign.
  */
 function roundToEven(value: number): number {
@@ -234,8 +236,8 @@ function onNumerics(
 }
 
 /**
- * Whether both arguments are exact numbers and at least one is a NUMERIC without a fixed scale, so
- * that each of its values has a scale of its own.
+ * Whether both arguments are exact numbers and at least one of them is a NUMERIC without a fixed
+ * scale. Each value of such a NUMERIC has its own scale.
  */
 function areNumerics(types: readonly DataType[]): boolean {
   const areExact = types.every((type) => isInteger(type) || isExactDecimal(type));
@@ -255,8 +257,8 @@ function exactPair(
 }
 
 /**
- * Returns the overloads of a function for which a typed argument gives an untyped one its type:
- * INT, BIGINT or an exact decimal type.
+ * Returns the overloads of a function in which a typed argument determines the type of an untyped
+ * argument: INT, BIGINT or an exact decimal type.
  */
 function besideUntyped(form: Overload): readonly Overload[] {
   const both = (type: DataType): Overload => ({ ...form, parameters: [type, type] });
@@ -264,7 +266,8 @@ function besideUntyped(form: Overload): readonly Overload[] {
 }
 
 /**
- * Creates an overload of gcd or lcm for exact numbers, which are first brought to a common scale.
+ * Creates an overload of gcd or lcm for exact numbers, which are first converted to a common
+ * scale.
  */
 function divisorFunction(compute: (left: bigint, right: bigint) => bigint): Overload {
   return {
@@ -352,7 +355,7 @@ function factorial([value = null]: readonly Value[]): Value {
 }
 
 /**
- * Multiplies the integers from `first` to `last` by divide and conquer, which keeps the factors
+ * Multiplies the integers from `first` to `last` by divide and conquer, so that the factors stay
  * short.
  */
 function productOf(first: number, last: number): bigint {
@@ -437,7 +440,7 @@ function bucketInArray([value = null, thresholds = null]: readonly Value[], type
   return low;
 }
 
-/** Returns the smallest scale that represents a decimal without loss. */
+/** Returns the smallest scale that represents a decimal number without loss. */
 function minScale(value: Whole, scale: number): number {
   let needed = scale;
   let rest = value;
@@ -476,8 +479,8 @@ const ABS: Overload = {
 };
 
 /**
- * Creates a function that counts digits of a number. It returns NULL for NaN and the infinities,
- * which have no digits.
+ * Creates a function that counts digits of a number. The result is NULL for NaN and the
+ * infinities, which have no digits.
  */
 function digitsOf(
   ofDecimal: (value: Whole, scale: number) => number,

@@ -1,6 +1,5 @@
 /**
- * Defines trigonometric functions in degrees. They are exact where the result is a round number:
- * sind(30) is 0.5.
+ * Defines trigonometric functions in degrees. Round results are exact: sind(30) is 0.5.
  *
  * As in PostgreSQL, an angle is reduced to a part of the first quadrant. The result is divided by
  * the computed value of a reference angle (30, 45 or 60 degrees), so that rounding errors at these
@@ -13,14 +12,16 @@ import type { ScalarFunction } from "./base/function.ts";
 
 const RADIANS = Math.PI / 180;
 
-/** The computed values of the reference angles in degrees. */
+/**
+ * The values of trigonometric functions and their inverses at the reference angles, as computed.
+ */
 const SINE_30 = Math.sin(30 * RADIANS);
 const COSINE_60_RISE = 1 - Math.cos(60 * RADIANS);
 const ASIN_HALF = Math.asin(0.5);
 const ACOS_HALF = Math.acos(0.5);
 const ATAN_1 = Math.atan(1);
 
-/** Computes the sine from 0 to 30 degrees. */
+/** Computes the sine of an angle from 0 to 30 degrees. */
 function smallSine(degrees: number): number {
   return Math.sin(degrees * RADIANS) / SINE_30 / 2;
 }
@@ -29,7 +30,7 @@ function smallCosine(degrees: number): number {
   return 1 - (1 - Math.cos(degrees * RADIANS)) / COSINE_60_RISE / 2;
 }
 
-/** Computes the sine from 0 to 90 degrees. */
+/** Computes the sine of an angle from 0 to 90 degrees. */
 function quarterSine(degrees: number): number {
   return degrees <= 30 ? smallSine(degrees) : smallCosine(90 - degrees);
 }
@@ -42,7 +43,8 @@ const TANGENT_45 = quarterSine(45) / quarterCosine(45);
 const COTANGENT_45 = quarterCosine(45) / quarterSine(45);
 
 /**
- * An angle in the first quadrant, and the signs that its functions have in the original quadrant.
+ * An angle reduced to the first quadrant, and the signs of its sine and cosine in the original
+ * quadrant.
  */
 interface QuarterAngle {
   readonly degrees: number;

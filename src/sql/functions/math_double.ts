@@ -37,7 +37,7 @@ function ofTwo(compute: (left: number, right: number) => number): Overload {
   });
 }
 
-/** Defines a function that rejects arguments outside its domain. */
+/** Defines a function that rejects arguments outside its domain with an error. */
 function within(
   name: string,
   isDefined: (value: number) => boolean,
@@ -64,7 +64,10 @@ function isSineOf(value: number): boolean {
   return value >= -1 && value <= 1;
 }
 
-/** Returns the logarithm to a base. Both arguments must be positive, and the base must not be 1. */
+/**
+ * Returns the logarithm of a value to a base. Both arguments must be positive, and the base must
+ * not be 1.
+ */
 function logarithm(base: number, value: number): number {
   if (base <= 0 || value <= 0) {
     throw new DatabaseError(
@@ -83,7 +86,7 @@ function logarithm(base: number, value: number): number {
   return base === 2 ? Math.log2(value) : Math.log(value) / divisor;
 }
 
-/** Computes e to a power, and throws if the result underflows to 0, as `*`, `/` and `^` do. */
+/** Computes e to a power. Throws if the result underflows to 0, as `*`, `/` and `^` do. */
 function exponential(value: number): number {
   const result = Math.exp(value);
   if (result !== 0 || value === Number.NEGATIVE_INFINITY) return result;

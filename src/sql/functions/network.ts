@@ -35,7 +35,7 @@ function hostMask(inet: InetAddress): bigint {
   return inetMask({ family: inet.family, length: inetWidth(inet.family) }) ^ inetMask(inet);
 }
 
-/** Returns an address with the longest possible prefix, which denotes the single host. */
+/** Returns an address with the longest possible prefix, which denotes a single host. */
 function wholeAddress(family: 4 | 6, address: bigint): string {
   return inetValue({ family, address, length: inetWidth(family) });
 }
@@ -65,7 +65,7 @@ function networkValue(inet: InetAddress): string {
 }
 
 /**
- * Returns the address with a different prefix length. -1 stands for the full length of the
+ * Returns the address with a different prefix length. The length -1 means the full length of the
  * address.
  */
 function withLength(value: Value, length: Value): InetAddress {
@@ -80,7 +80,8 @@ function withLength(value: Value, length: Value): InetAddress {
 }
 
 /**
- * Returns the first 3 bytes of a MAC address, which identify the manufacturer, followed by zeros.
+ * Keeps the first 3 bytes of a MAC address, which identify the manufacturer, and sets the others
+ * to zero.
  */
 function manufacturer([value = null]: readonly Value[]): string {
   const bytes = hardwareBytes(value as string);

@@ -1,6 +1,6 @@
 /**
- * Defines functions on the names and OIDs of objects, on positions in a log, and on transaction
- * ids.
+ * Defines functions on the names and OIDs of objects, on log positions (PG_LSN), and on
+ * transaction ids.
  */
 import type { ErrorCode } from "../../base/error_code.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -59,8 +59,8 @@ export const OBJECT_FUNCTIONS: readonly ScalarFunction[] = [
 ];
 
 /**
- * Reads a text as a value of a type such as REGCLASS: the name of an object, its OID, or `-` for
- * no object.
+ * Reads text as a value of an object type such as REGCLASS. The text is the name of an object, its
+ * OID, or `-` for no object.
  *
  * @throws {DatabaseError} TABLE_NOT_FOUND, FUNCTION_NOT_FOUND, …, INVALID_NAME
  */
@@ -72,7 +72,7 @@ export function objectInText(kind: ObjectNameKind, text: string, objects: Object
 }
 
 /**
- * Returns the value for the name of an object.
+ * Returns the value of an object type for the name of an object.
  *
  * @throws {DatabaseError} TABLE_NOT_FOUND, FUNCTION_NOT_FOUND, …, INVALID_NAME
  */
@@ -95,7 +95,7 @@ const OBJECTS: Readonly<Record<ObjectNameKind, readonly [code: ErrorCode, what: 
   regtype: ["OBJECT_NOT_FOUND", "type"],
 };
 
-/** Finds an object by name. Unlike a cast, a number is not taken as an OID. */
+/** Finds an object by name. Unlike in a cast, a number is not interpreted as an OID. */
 function foundName(kind: ObjectNameKind, name: string, { objects }: CallDeps): Value {
   return /^\s*(?:\d+|-)\s*$/.test(name) ? null : objects.named(kind, name);
 }

@@ -24,8 +24,8 @@ import type { Overload, ScalarFunction } from "./base/function.ts";
 import { hullOf } from "./operator/operator_range.ts";
 
 /**
- * Whether the lower and the upper bound are inclusive, keyed by the third argument of a
- * constructor.
+ * The inclusiveness of the lower and the upper bound, keyed by the third argument of a range
+ * constructor, such as `[)`.
  */
 const FLAGS: ReadonlyMap<string, readonly [boolean, boolean]> = new Map([
   ["[]", [true, true]],
@@ -86,7 +86,7 @@ function multirangeConstructors(several: RangeType): Overload[] {
   ];
 }
 
-/** Combines ranges into a multirange. NULL as the only argument gives NULL. */
+/** Combines ranges into a multirange. The result is NULL if the only argument is NULL. */
 function unionOf(several: RangeType, values: readonly Value[]): Value {
   if (values.length === 1 && values[0] === null) return null;
   if (values.includes(null)) {
@@ -101,8 +101,8 @@ function unionOf(several: RangeType, values: readonly Value[]): Value {
 }
 
 /**
- * Returns the overloads of a function that depends only on the smallest range covering its
- * argument, which may be a range or a multirange.
+ * Returns the overloads of a function on the smallest range that covers its argument. The argument
+ * may be a range or a multirange.
  */
 function ofHull(
   result: Overload["result"],
@@ -131,7 +131,7 @@ function typeOfMultiranges([type = TEXT]: readonly DataType[]): RangeType {
   return multirangeTypeOf(asRangeType(type));
 }
 
-/** Returns the smallest range that covers all ranges of the argument. */
+/** Returns the smallest range that covers all ranges of a multirange. */
 function merged(values: readonly Value[], types: readonly DataType[]): Value {
   const type = typeOfRanges(types);
   const math = new RangeMath(type);

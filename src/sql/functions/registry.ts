@@ -104,7 +104,7 @@ const FUNCTIONS: ReadonlyMap<string, ScalarFunction> = byName([
   ...XML_PATH_FUNCTIONS,
 ]);
 
-/** Indexes functions by name. Several groups may define overloads of the same name. */
+/** Indexes functions by name, because several groups may define overloads of the same function. */
 function byName(functions: readonly ScalarFunction[]): ReadonlyMap<string, ScalarFunction> {
   const found = new Map<string, ScalarFunction>();
   for (const { name, overloads } of functions) {
@@ -114,7 +114,7 @@ function byName(functions: readonly ScalarFunction[]): ReadonlyMap<string, Scala
   return found;
 }
 
-/** The overload to which a call resolves. */
+/** The overload to which a function call resolves. */
 export interface ResolvedFunction {
   /**
    * The overload. Its `evaluate` is specialised for the argument types of this call, and ignores
@@ -147,19 +147,19 @@ export function functionNames(): string[] {
 }
 
 /**
- * Returns the first overload of a function that accepts named arguments; undefined if there is
- * none.
+ * Returns the first overload of a function that accepts named arguments; undefined if there is no
+ * such overload.
  */
 export function namedForm(name: string): Signature | undefined {
   return FUNCTIONS.get(name)?.overloads.find((each) => each.parameterNames !== undefined);
 }
 
 /**
- * Finds the overload for a call.
+ * Finds the overload for a function call.
  *
  * @param name The name in lower case.
  * @param constants The values of constant arguments, which determine the scale of some results:
- *   `round(x, 2)` has two decimal places. An argument that is not a constant has undefined.
+ *   `round(x, 2)` has two decimal places. For any other argument, the value is undefined.
  * @returns undefined if no such function accepts these types.
  */
 export function resolveFunction(
@@ -203,7 +203,7 @@ export function takesMany(overloads: readonly Overload[]): boolean {
 }
 
 /**
- * Returns the form that fits the arguments best, or the first of several that fit equally well.
+ * Returns the form that fits the arguments best; if several fit equally well, the first of them.
  */
 export function bestFit<Form extends Signature>(
   forms: readonly Form[],
@@ -225,7 +225,7 @@ export interface BestFit<Form> extends Fit {
 interface Fit {
   /** The types to which the arguments are cast. */
   readonly types: readonly DataType[];
-  /** How far the argument types are from the parameter types; 0 if they are identical. */
+  /** The distance of the argument types from the parameter types; 0 if they are identical. */
   readonly cost: number;
 }
 
@@ -348,8 +348,8 @@ function fitArgument(
 }
 
 /**
- * An untyped literal is read as a range only beside another range, whose bounds determine its
- * type.
+ * Fits an untyped literal to a range parameter only if another argument is a range, because the
+ * bounds of that range determine its type.
  */
 function fitRange(
   kind: "range" | "multirange",
@@ -363,7 +363,8 @@ function fitRange(
 }
 
 /**
- * Kinds of types whose arguments are passed unchanged, keeping their precision, scale or fields.
+ * The kinds of types that keep their precision, scale or fields, because arguments of these types
+ * are passed unchanged.
  */
 const KEPT: ReadonlySet<string> = new Set(["decimal", "embedding", "numeric", "row"]);
 
@@ -387,8 +388,8 @@ function fitType(
 const NUMERIC_ORDER = ["smallint", "int", "bigint", "decimal", "numeric", "float", "double"];
 
 /**
- * Returns the cost of an implicit cast; closer types cost less. A date prefers the timestamp with
- * time zone, as in PostgreSQL.
+ * Returns the cost of an implicit cast; closer types cost less. As in PostgreSQL, the preferred
+ * cast of a date is to a timestamp with time zone.
  */
 function castDistance(from: DataType, to: DataType): number {
   if (isNumeric(from)) return NUMERIC_ORDER.indexOf(to.kind) - NUMERIC_ORDER.indexOf(from.kind);

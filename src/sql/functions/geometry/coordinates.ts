@@ -1,7 +1,7 @@
 /**
  * Reads and assigns the parts of a geometric value to which subscripts refer: the coordinates of a
- * point, the coefficients of a line, the ends of a segment, the corners of a box. They count from
- * 0.
+ * point, the coefficients of a line, the ends of a segment, the corners of a box. Subscripts count
+ * from 0.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -16,7 +16,7 @@ import {
   type Value,
 } from "../../../types/mod.ts";
 
-/** The type that a subscript of each geometric type returns. */
+/** The result type of a subscript, keyed by geometric type. */
 const COORDINATES: ReadonlyMap<string, DataType> = new Map<string, DataType>([
   ["point", DOUBLE],
   ["line", DOUBLE],
@@ -24,12 +24,12 @@ const COORDINATES: ReadonlyMap<string, DataType> = new Map<string, DataType>([
   ["box", POINT],
 ]);
 
-/** Returns the type of the parts of a geometric type; undefined if it has no subscripts. */
+/** Returns the type of the parts of a geometric type; undefined if the type has no subscripts. */
 export function coordinateType({ kind }: DataType): DataType | undefined {
   return COORDINATES.get(kind);
 }
 
-/** Returns a part of a shape; NULL outside it. */
+/** Returns the part of a shape at a subscript; NULL if the subscript is out of range. */
 export function coordinateAt(type: DataType, value: Value, position: number): Value {
   const numbers = numbersOfShape(value);
   if (type.kind === "double") return numbers[position] ?? null;
@@ -38,8 +38,8 @@ export function coordinateAt(type: DataType, value: Value, position: number): Va
 }
 
 /**
- * Returns the shape with one part replaced. A NULL shape stays NULL, and a NULL part changes
- * nothing.
+ * Returns a copy of the shape in which one part is replaced. A NULL shape stays NULL, and a NULL
+ * part changes nothing.
  *
  * @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE
  */
@@ -65,6 +65,7 @@ export function withCoordinate(
     );
   }
   numbers.splice(at, replaced.length, ...replaced);
-  // Reading the text keeps the corners of a box in order, and refuses coefficients without a line.
+  // Converting the shape to text and back keeps the corners of a box in order, and rejects
+  // coefficients that do not describe a line.
   return shapeFromText(kind, shapeValue(kind, shapeOfNumbers(kind, numbers)));
 }

@@ -2,7 +2,7 @@
  * Implements operations on paths and polygons: lengths, areas, containment, overlaps and
  * distances.
  *
- * Each call counts the segment pairs that it compares, because the work grows with the product of
+ * Each call counts the segment pairs that it compares, because the cost grows with the product of
  * the numbers of points.
  */
 import {
@@ -44,7 +44,7 @@ const EFFORT = {
 } as const;
 
 /**
- * The maximum depth of the recursion that divides a segment. It keeps the stack from overflowing.
+ * The maximum depth of the recursion that divides a segment. This limit prevents a stack overflow.
  */
 const DEPTH_MAX = 1000;
 
@@ -132,7 +132,7 @@ function leastDistance(point: PlanePoint, segments: readonly Segment[]): number 
   return others.reduce((least, next) => (isLess(next, least) ? next : least), first);
 }
 
-/** Whether a point is on an open path, or on or within a closed one. */
+/** Whether a point is on an open path, or on or within a closed path. */
 export function pathHasPoint(path: Path, point: PlanePoint): boolean {
   if (path.isClosed) return isWithin(point, path.points);
   return segmentsOf(path).some(({ from, to }) =>
@@ -140,7 +140,7 @@ export function pathHasPoint(path: Path, point: PlanePoint): boolean {
   );
 }
 
-/** The result of `crossing` for a segment that contains the origin. */
+/** The result of `crossing` for a segment on which the origin lies. */
 const ON_EDGE = Number.MAX_SAFE_INTEGER;
 
 /**
@@ -182,7 +182,7 @@ function crossing({ x, y }: PlanePoint, previous: PlanePoint): number {
   return isLeft ? 0 : 2 * direction;
 }
 
-/** Returns `crossing` for a segment that ends on the axis, at `x`. */
+/** Returns the result of `crossing` for a segment that ends on the axis, at `x`. */
 function crossingAtAxis(x: number, previous: PlanePoint): number {
   if (isZero(x)) return ON_EDGE;
   const isOnAxis = isZero(previous.y);
@@ -217,8 +217,8 @@ export function distanceToPolygon(point: PlanePoint, polygon: Polygon): number {
   const { points } = polygon;
   if (isWithin(point, points)) return 0;
   const [first = point] = points;
-  // The segments are in PostgreSQL's order. The first segment closes the polygon and begins at its
-  // first point.
+  // The segments are in PostgreSQL's order. The first segment closes the polygon and begins at the
+  // polygon's first point.
   const closing = { from: first, to: points.at(-1) ?? first };
   return leastDistance(point, [closing, ...segmentsOf({ isClosed: false, points })]);
 }
@@ -237,7 +237,7 @@ export function boxHasBox(outer: Box, inner: Box): boolean {
   );
 }
 
-/** Whether polygon `outer` contains `inner`. They may share edges. */
+/** Whether the polygon `outer` contains the polygon `inner`. The two may share edges. */
 export function polygonHasPolygon(outer: Polygon, inner: Polygon): boolean {
   if (!boxHasBox(boundsOf(outer.points), boundsOf(inner.points))) return false;
   const search = new EdgeSearch(outer);
@@ -256,12 +256,12 @@ class EdgeSearch {
   }
 
   /**
-   * Whether the polygon contains a segment. Where the segment crosses an edge, it is divided, and
+   * Whether the polygon contains a segment. A segment that crosses an edge is divided there, and
    * its parts are tested.
    *
-   * @param start The index of the first edge to compare the segment with. Earlier edges have been
-   *   compared.
-   * @param depth The number of divisions that led to this segment.
+   * @param start The index of the first edge with which to compare the segment. Earlier edges have
+   *   already been compared.
+   * @param depth The number of divisions that produced this segment.
    * @throws {DatabaseError} LIMIT_EXCEEDED
    */
   hasSegment(from: PlanePoint, to: PlanePoint, start: number, depth: number): boolean {
@@ -288,14 +288,14 @@ class EdgeSearch {
       }
     }
     if (isCrossed) return true;
-    // Comparing a point with an edge takes only a fraction of the time of comparing two segments.
+    // Comparing a point with an edge costs only a fraction of comparing two segments.
     this.#effort.spend(this.#points.length / 8);
     return isWithin(middle(from, to), this.#points);
   }
 
   /**
-   * For a segment that runs along an edge, whether the part beyond the edge is within the polygon.
-   * The end `on` lies on the edge, and the other end does not.
+   * Whether the remaining part of a segment that runs along an edge is within the polygon. The end
+   * `on` of the segment lies on the edge, and the other end does not.
    */
   #hasRest(
     on: PlanePoint,

@@ -44,7 +44,10 @@ function arrayLength([json = null]: readonly Value[]): number {
   );
 }
 
-/** Returns the steps of a variadic path as strings. A NULL step matches nothing. */
+/**
+ * Returns the keys and indexes of a variadic path as strings; undefined if one of them is NULL,
+ * because NULL matches nothing.
+ */
 function pathOf(values: readonly Value[]): string[] | undefined {
   return values.includes(null) ? undefined : (values as string[]);
 }
@@ -62,8 +65,8 @@ function ownType(types: readonly DataType[]): DataType {
 }
 
 /**
- * Creates the JSON and JSONB versions of a function. They differ in how they read untyped
- * literals.
+ * Creates the JSON and JSONB versions of a function. The two versions differ in how they read
+ * untyped literals.
  */
 function ofBoth(name: string, make: (json: "json" | "jsonText") => Overload): ScalarFunction[] {
   return [
@@ -96,8 +99,8 @@ function follow(text: string, steps: readonly Value[]): JsonSlice | undefined {
 type JsonRead = (text: string, slice: JsonSlice) => Value;
 
 /**
- * Creates `json_get…(j, key…)`. The keys are strings or integers. The function returns NULL if the
- * JSON value it finds is not of its result type.
+ * Creates a function `json_get…(j, key…)`. The keys are strings or integers. The function returns
+ * NULL if the JSON value at this path is not of the result type.
  */
 function getter(result: DataType | undefined, read: JsonRead): Overload {
   return {
@@ -162,7 +165,7 @@ function readLength(text: string, slice: JsonSlice): Value {
   return kind === "object" ? jsonMembers(text, slice).length : null;
 }
 
-/** The overload of the function that tests whether a path exists. */
+/** The overload of the function that tests whether a path exists in a document. */
 const CONTAINS: Overload = {
   ...overload(["json"], BOOLEAN, () => null, { variadic: "any" }),
   specialise: (types) => {

@@ -17,10 +17,10 @@ import {
 import { checkMadeLength } from "../base/made_length.ts";
 
 /**
- * Returns a document with a value assigned at a path.
+ * Returns a copy of a document in which a value is assigned at a path.
  * @param json The document. NULL is treated as an empty array if the first step is an integer, and
  *   as an empty object otherwise.
- * @param steps Strings or integers.
+ * @param steps The path, as strings (keys) or integers (indexes).
  * @param value The JSONB document to assign. NULL assigns JSON null.
  * @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE
  */

@@ -5,8 +5,8 @@ import { canonicalJson, type DataType, textFromValue, type Value } from "../../.
 const UNSCALAR: ReadonlySet<string> = new Set(["array", "embedding", "json", "row"]);
 
 /**
- * Converts a value to the key of a JSON object. @throws {DatabaseError} INVALID_VALUE if it is NULL
- * or not a scalar.
+ * Converts a value to the key of a JSON object. @throws {DatabaseError} INVALID_VALUE if the value
+ * is NULL or not a scalar.
  */
 export function jsonKeyOf(type: DataType, value: Value): string {
   if (value === null) {
@@ -21,15 +21,13 @@ export function jsonKeyOf(type: DataType, value: Value): string {
   return JSON.stringify(textFromValue(type, value));
 }
 
-/**
- * Returns a finished document. JSON keeps the text as built; JSONB is converted to canonical form.
- */
+/** Returns a finished JSON document. JSON keeps its text; JSONB is converted to canonical form. */
 export function finishedJson(text: string, binary: boolean): string {
   return binary ? canonicalJson(text) : text;
 }
 
 /**
- * Returns valid JSON in canonical form, for use in a larger document.
+ * Converts valid JSON to canonical form, for use within a larger document.
  *
  * @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE
  */

@@ -1,10 +1,11 @@
 /**
- * Tests whether documents contain another document, without decoding every document.
+ * Tests which JSON documents of a column contain a given document, without decoding every
+ * document.
  *
- * Any document that contains the sought one must contain certain bytes. All rows are searched for
- * these bytes in one pass, so rows without them cost almost nothing. Only the remaining rows are
- * tested one by one. JSONB writes each string in only one way, but JSON may escape any character,
- * so a JSON row with a backslash is always tested.
+ * Any document that contains the sought document must contain certain bytes. All rows are searched
+ * for these bytes in one pass, so rows without them cost almost nothing. Only the remaining rows
+ * are tested one by one. JSONB writes each string in only one way, but JSON may escape any
+ * character, so a JSON row with a backslash is always tested.
  */
 import {
   isJsonArray,
@@ -17,14 +18,17 @@ import {
 
 /** The bytes that a document must contain in order to contain another document. */
 export interface SoughtBytes {
-  /** All required pieces. A row that lacks any of them does not contain the document. */
+  /**
+   * The byte strings that a document must contain. A row that lacks any of them does not match.
+   */
   readonly pieces: readonly Buffer[];
-  /** Whether a row with a backslash may contain the pieces in escaped form. */
+  /** Whether a row with a backslash may contain the byte strings in escaped form. */
   readonly mayBeEscaped: boolean;
 }
 
 /**
- * The maximum number of pieces to search for. Further pieces would rule out few additional rows.
+ * The maximum number of byte strings to search for. Further byte strings would rule out few
+ * additional rows.
  */
 const PIECES_MAX = 4;
 
@@ -37,14 +41,17 @@ const PIECES_MAX = 4;
 export function soughtBytes(inner: JsonNode, isCanonical: boolean): SoughtBytes | undefined {
   const found = new Set<string>();
   addPieces(inner, { before: "", isCanonical, into: found });
-  // The longest pieces of a document are usually the rarest.
+  // The longest byte strings of a document are usually the rarest.
   const pieces = [...found].toSorted((a, b) => b.length - a.length).slice(0, PIECES_MAX);
   if (pieces.length === 0) return undefined;
   return { pieces: pieces.map((piece) => Buffer.from(piece)), mayBeEscaped: !isCanonical };
 }
 
 interface ColumnKeyPosition {
-  /** The key with its colon, if the value is certain to follow it directly; "" otherwise. */
+  /**
+   * The key of the value, including the colon, if the value is certain to follow it directly;
+   * otherwise "".
+   */
   readonly before: string;
   readonly isCanonical: boolean;
   readonly into: Set<string>;
@@ -74,8 +81,8 @@ function addPieces(node: JsonNode, place: ColumnKeyPosition): void {
 const BACKSLASH = 0x5c;
 
 /**
- * Runs the test only on rows that have all required bytes. Any other row does not contain the
- * document.
+ * Runs a test only on the rows that contain all required bytes. Any other row does not contain the
+ * sought document.
  */
 export function testRowsWith(
   vector: Utf8Vector,
@@ -101,16 +108,16 @@ export function testRowsWith(
 }
 
 /**
- * Searches for a piece in rows that are visited in ascending order, so that each byte is searched
- * at most once.
+ * Searches rows for a byte string. Rows must be visited in ascending order, so that each byte is
+ * searched at most once.
  */
 class PieceSearch {
   readonly #all: Buffer;
   readonly #piece: Buffer | number;
   readonly #length: number;
   /**
-   * The first position of the piece at or after the start of the last row asked for. It is beyond
-   * all bytes if the piece does not occur again.
+   * The first position of the byte string at or after the start of the row that was tested last.
+   * It is beyond all bytes if the byte string does not occur again.
    */
   #next = -1;
 

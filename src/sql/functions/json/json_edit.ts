@@ -47,7 +47,9 @@ function set([json = null, path = null, value = null, creates = true]: readonly 
   );
 }
 
-/** Evaluates jsonb_set_lax: like jsonb_set, with an additional option for NULL values. */
+/**
+ * Evaluates jsonb_set_lax, which is like jsonb_set but has an additional option for NULL values.
+ */
 function setLax(values: readonly Value[]): Value {
   const [json = null, path = null, value = null, creates = true, treatment = "use_json_null"] =
     values;
@@ -99,7 +101,10 @@ function stripNulls(node: JsonNode): JsonNode {
   return jsonObject(kept.map(([key, value]) => [key, stripNulls(value)]));
 }
 
-/** Removes object members with the value null from JSON. The result contains no whitespace. */
+/**
+ * Removes all object members with the value null from a JSON text. The result contains no
+ * whitespace.
+ */
 function strippedText(text: string, slice: JsonSlice): string {
   switch (jsonKindAt(text, slice.start)) {
     case "array":
@@ -169,7 +174,8 @@ export const JSON_EDIT_FUNCTIONS: readonly ScalarFunction[] = [
 ];
 
 /**
- * Returns the steps of a path for an edit. @throws {DatabaseError} INVALID_VALUE if a step is NULL
+ * Returns the steps of the path for a JSONB edit. @throws {DatabaseError} INVALID_VALUE if a step
+ * is NULL
  */
 function pathOf(path: Value): string[] {
   const steps = textsOf(path);
@@ -181,7 +187,7 @@ function pathOf(path: Value): string[] {
   );
 }
 
-/** Returns the strings in an array, except NULLs. */
+/** Returns the strings in an array, omitting NULLs. */
 export function textsOf(value: Value): string[] {
   assert(Array.isArray(value), "JSON path argument: value of type text[] is not an array");
   return (value as readonly Value[]).filter((item) => typeof item === "string");

@@ -34,14 +34,14 @@ function jsonContains(outer: JsonNode, inner: JsonNode): boolean {
 }
 
 /**
- * If one document has at most this many parts, the text of the other is searched once for each of
- * them.
+ * The maximum number of parts in a sought document for which the text of the other document is
+ * searched once per part.
  */
 const SOUGHT_PARTS_MAX = 16;
 
 /**
  * Evaluates `outer @> inner`. An array may also contain a scalar, but only at the top level. If
- * `inner` is small, no tree of `outer` is built.
+ * `inner` is small, `outer` is not parsed into a tree.
  */
 export function jsonContainsAtTop(outer: string, inner: JsonNode): boolean {
   if (partsOf(inner, SOUGHT_PARTS_MAX) < 0) return jsonContains(jsonTree(outer), inner);
@@ -54,7 +54,7 @@ export function jsonContainsAtTop(outer: string, inner: JsonNode): boolean {
 }
 
 /**
- * Subtracts the number of parts in a document from `most`. Returns early as soon as the result is
+ * Subtracts the number of parts in a document from `most`. Returns as soon as the result is
  * negative.
  */
 function partsOf(node: JsonNode, most: number): number {
@@ -90,8 +90,8 @@ function textContains(text: string, slice: JsonSlice, inner: JsonNode): boolean 
 }
 
 /**
- * Applies a function to a string and caches the last result, because a constant argument recurs in
- * every row.
+ * Caches the last result of a function on strings, because a constant argument recurs in every
+ * row.
  */
 export function remembered<Made>(make: (text: string) => Made): (text: string) => Made {
   let last: { readonly text: string; readonly made: Made } | undefined;
@@ -102,8 +102,8 @@ export function remembered<Made>(make: (text: string) => Made): (text: string) =
 }
 
 /**
- * Whether a string is a key of the object, a string element of the array, or the JSON string
- * itself.
+ * Whether a string is a key of the JSON object, a string element of the JSON array, or equal to
+ * the JSON string.
  */
 export function jsonHasKey(json: string, key: string): boolean {
   const root = jsonRoot(json);
@@ -119,7 +119,10 @@ export function jsonHasKey(json: string, key: string): boolean {
   }
 }
 
-/** Evaluates `||`: objects are merged; any other values are concatenated as arrays. */
+/**
+ * Evaluates the JSONB operator `||`: objects are merged; any other values are concatenated as
+ * arrays.
+ */
 export function jsonConcat(left: JsonNode, right: JsonNode): JsonNode {
   if (isJsonObject(left) && isJsonObject(right)) return jsonObject([...left, ...right]);
   const a = isJsonArray(left) ? left : [left];
@@ -127,7 +130,10 @@ export function jsonConcat(left: JsonNode, right: JsonNode): JsonNode {
   return [...a, ...b];
 }
 
-/** Evaluates `- text`: removes a key, or all elements equal to the string. */
+/**
+ * Evaluates the JSONB operator `- text`: removes the given keys from an object, or all equal
+ * strings from an array.
+ */
 export function jsonWithoutKeys(node: JsonNode, keys: readonly string[]): JsonNode {
   if (isJsonObject(node)) {
     return jsonObject([...node].filter(([key]) => !keys.includes(key)));
@@ -139,7 +145,8 @@ export function jsonWithoutKeys(node: JsonNode, keys: readonly string[]): JsonNo
 }
 
 /**
- * Evaluates `- integer`: removes the element at an index, which counts from the end if negative.
+ * Evaluates the JSONB operator `- integer`: removes the array element at an index. A negative
+ * index counts from the end.
  */
 export function jsonWithoutIndex(node: JsonNode, index: number): JsonNode {
   if (!isJsonArray(node))
@@ -150,10 +157,10 @@ export function jsonWithoutIndex(node: JsonNode, index: number): JsonNode {
   return node.filter((_, position) => position !== at);
 }
 
-/** Evaluates `#- path`: removes the value at a path. */
+/** Evaluates the JSONB operator `#- path`: removes the value at a path. */
 export function jsonWithoutPath(node: JsonNode, path: readonly string[]): JsonNode {
   if (!isJsonArray(node) && !isJsonObject(node)) throw cannotDelete("a scalar");
-  // For an empty array, the operator ignores the path.
+  // If the document is an empty array, the operator ignores the path.
   if (isJsonArray(node) && node.length === 0) return node;
   return jsonEdit(node, { path, creates: false, replace: () => undefined });
 }
@@ -164,14 +171,17 @@ function cannotDelete(what: string, expected = "an array or object"): DatabaseEr
 
 export interface PathEdit {
   readonly path: readonly string[];
-  /** Whether a missing last step of the path is created as a member or an element. */
+  /**
+   * Whether the last step of the path is created as an object member or array element if it is
+   * missing.
+   */
   readonly creates: boolean;
   /**
    * Receives the existing node, or undefined if there is none, and returns its replacement. If the
    * result is undefined, the node is removed.
    */
   readonly replace: (node: JsonNode | undefined) => JsonNode | undefined;
-  /** For arrays: inserts the new node before or after the existing one. */
+  /** For arrays: whether to insert the new node before or after the existing node. */
   readonly insert?: "before" | "after";
 }
 

@@ -10,7 +10,8 @@ import { compareMoments, PathMoment } from "./path_moments.ts";
 /**
  * Compares two items of a JSON path.
  *
- * @throws {DatabaseError} UNSUPPORTED_FEATURE if only the functions with `_tz` can compare them.
+ * @throws {DatabaseError} UNSUPPORTED_FEATURE if only functions with the suffix `_tz` can compare
+ *   them.
  */
 export function compareItems(
   op: PathComparison,

@@ -33,7 +33,10 @@ const variablesOf = remembered((text: string): JsonNode => {
   );
 });
 
-/** The parameters: the document, the path, the variables, and whether errors are suppressed. */
+/**
+ * The parameters of the JSON path functions: the document, the path, the variables, and whether
+ * errors are suppressed.
+ */
 export const PATH_SIGNATURE: Signature = {
   parameters: [JSONB, JSONPATH, JSONB, BOOLEAN],
   optionalCount: 2,
@@ -55,7 +58,7 @@ function callOf(values: readonly Value[], usesZone: boolean): PathCall {
   return { run, isSilent: silent === true };
 }
 
-/** Creates the call for an operator, which has no variables and suppresses errors. */
+/** Creates the call that evaluates an operator. It has no variables and suppresses errors. */
 function silentCall(document: Value, path: Value): PathCall {
   const run = new PathRun(pathOf(path as string), jsonTree(document as string), {
     variables: undefined,
@@ -64,13 +67,13 @@ function silentCall(document: Value, path: Value): PathCall {
   return { run, isSilent: true };
 }
 
-/** Runs a path. Returns whether it ended with a suppressed error. */
+/** Evaluates a JSON path. Returns whether the evaluation ended with a suppressed error. */
 function endsInFault(isSilent: boolean, run: () => void): boolean {
   try {
     run();
     return false;
   } catch (error) {
-    // The caller has asked for errors to be suppressed.
+    // The caller has requested that errors be suppressed.
     if (isSilent && error instanceof PathFault) return true;
     throw error;
   }
@@ -150,7 +153,7 @@ export function pathNodes(values: readonly Value[], usesZone: boolean): JsonNode
   return nodesOf(callOf(values, usesZone));
 }
 
-/** The operators `@?` and `@@`, which apply a path to a document. */
+/** The operators `@?` and `@@`, which apply a JSON path to a document. */
 export const PATH_EXISTS: OperatorForm = binaryForm([JSONB, JSONPATH], BOOLEAN, (json, path) =>
   exists(silentCall(json, path)),
 );

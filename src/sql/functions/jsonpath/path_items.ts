@@ -6,7 +6,7 @@ import { digitsOf, firstGroup } from "./path_numbers.ts";
 
 export type PathItem = JsonNode | PathMoment;
 
-/** An error that makes a condition unknown, and that silent functions suppress. */
+/** An error that makes a JSON path condition unknown. Functions with silent mode suppress it. */
 export class PathFault extends DatabaseError {
   constructor(why: string, code: ErrorCode = "INVALID_VALUE") {
     super(code, `Cannot evaluate the JSON path: ${why}`);
@@ -21,7 +21,7 @@ export function isObjectItem(item: PathItem): item is ReadonlyMap<string, JsonNo
   return item instanceof Map;
 }
 
-/** Returns a number as text; undefined for any other item. */
+/** Returns the text of a numeric item; undefined for any other item. */
 export function numberOf(item: PathItem): string | undefined {
   if (item === null || typeof item !== "object" || item instanceof PathMoment) return undefined;
   return isJsonArray(item) || isJsonObject(item) ? undefined : item.number;
@@ -36,12 +36,12 @@ export function itemType(item: PathItem): string {
   return typeof item === "object" ? "number" : typeof item;
 }
 
-/** Returns the item as a node of a document. */
+/** Converts a JSON path item to a node of a document. */
 export function nodeOf(item: PathItem): JsonNode {
   return item instanceof PathMoment ? item.text : item;
 }
 
-/** Returns the parts of an array or an object; undefined for a scalar. */
+/** Returns the elements of an array or the values of an object; undefined for a scalar. */
 export function partsOf(item: PathItem): Iterable<JsonNode> | undefined {
   if (isArrayItem(item)) return item;
   return isObjectItem(item) ? item.values() : undefined;

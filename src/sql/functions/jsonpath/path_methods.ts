@@ -14,8 +14,8 @@ export function numericMethod(name: "abs" | "ceiling" | "floor", item: PathItem)
 }
 
 /**
- * Converts an item to a number that a double can represent. A number is returned unchanged; a
- * string is parsed.
+ * Converts a JSON path item to a number that a double can represent. A number is returned
+ * unchanged; a string is parsed.
  */
 export function doubleOf(item: PathItem): PathItem {
   const number = numberOf(item);
@@ -38,7 +38,7 @@ function checkedDouble(text: string): number {
 }
 
 /**
- * Applies the method datetime() of a JSON path to an item.
+ * Applies the JSON path method datetime() to an item.
  *
  * @param template A to_timestamp pattern; undefined for ISO 8601.
  * @throws {PathFault}

@@ -4,7 +4,7 @@
  *
  * A value with a time zone keeps the zone for its text form. Comparing a value with a zone to a
  * value without one depends on the session's time zone. That zone is always UTC here, but as in
- * PostgreSQL, only the functions with `_tz` allow the comparison.
+ * PostgreSQL, only functions with the suffix `_tz` allow the comparison.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { excerpt, roundMicros, textFromClock, textFromDate } from "../../../types/mod.ts";
@@ -14,9 +14,9 @@ import { piecesOf } from "../format/format_pattern.ts";
 /** A date, a time of day, or both, with or without a time zone. */
 export class PathMoment {
   readonly days: number | undefined;
-  /** Microseconds since the start of the day, in the time zone of the value. */
+  /** The time in microseconds since the start of the day, in the time zone of the value. */
   readonly micros: number | undefined;
-  /** The offset of a time zone, in minutes ahead of UTC. */
+  /** The time zone offset of the value, in minutes ahead of UTC. */
   readonly offsetMinutes: number | undefined;
 
   constructor(parts: {
@@ -77,13 +77,16 @@ function daysOf(year: number, month: number, day: number): number | undefined {
   try {
     return momentFromFormat(padded, "YYYY-MM-DD").days;
   } catch (error) {
-    // The string has the form of a date, but that day does not exist.
+    // The string has the form of a date, but the date does not exist.
     if (error instanceof DatabaseError) return undefined;
     throw error;
   }
 }
 
-/** Returns an empty object if there is only a date, and undefined if the time does not exist. */
+/**
+ * Returns the time of day and its zone. If there is only a date, returns an empty object. If the
+ * time does not exist, returns undefined.
+ */
 function clockOf(
   parts: readonly (string | undefined)[],
 ): { micros?: number; offsetMinutes?: number } | undefined {
@@ -131,7 +134,7 @@ export function momentFromTemplate(text: string, template: string): PathMoment {
  *
  * @returns undefined if one is only a time and the other has a date.
  * @throws {DatabaseError} UNSUPPORTED_FEATURE if the result depends on the session's time zone and
- *   the function has no `_tz`.
+ *   the function does not have the suffix `_tz`.
  */
 export function compareMoments(
   left: PathMoment,

@@ -1,6 +1,6 @@
 /**
  * Implements the arithmetic of JSON paths. Numbers are exact and of arbitrary length, and results
- * have as many fraction digits as with PostgreSQL's NUMERIC.
+ * have as many fraction digits as PostgreSQL's NUMERIC would give them.
  */
 import {
   canonicalNumber,
@@ -63,7 +63,8 @@ export function wholeNumber(text: string, direction: "up" | "down" | "toZero"): 
 }
 
 /**
- * Converts a double to a number with 15 significant digits, the most that every double preserves.
+ * Converts a double to a decimal number with 15 significant digits, the most that every double
+ * preserves.
  */
 export function numberOfDouble(value: number): string {
   return canonicalNumber(String(Number(value.toPrecision(15)) + 0));
@@ -102,7 +103,7 @@ function quotient(left: DecimalDigits, right: DecimalDigits): string {
   return written(roundedQuotient(numerator, denominator), scale);
 }
 
-/** Divides two integers, and rounds half away from zero. */
+/** Divides two integers. The quotient is rounded half away from zero. */
 function roundedQuotient(numerator: bigint, denominator: bigint): bigint {
   const isNegative = numerator < 0n !== denominator < 0n;
   const [n, d] = [magnitude(numerator), magnitude(denominator)];

@@ -1,11 +1,11 @@
 /**
- * Follows a JSON path through a document.
+ * Applies a JSON path to a document.
  *
  * Each part of a path receives one item and passes any number of items to the next part. The last
  * part passes them to the receiver of the run, which can end the run. In lax mode, an array is
- * replaced by its elements wherever a part does not accept arrays, and missing parts yield
- * nothing. In strict mode, both cases are errors. An error within a condition makes the condition
- * unknown.
+ * replaced by its elements wherever a part does not accept arrays, and missing parts of the
+ * document yield nothing. In strict mode, both cases are errors. An error within a condition makes
+ * the condition unknown.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -31,17 +31,17 @@ import {
 import { datetimeOf, doubleOf, numericMethod } from "./path_methods.ts";
 import { calculated, negated, wholeNumber } from "./path_numbers.ts";
 
-/** Receives an item. Returns true to end the run. */
+/** Receives an item that a JSON path selects. Returns true to end the run. */
 export type Receiver = (item: PathItem) => boolean;
 
 /** The result of a path predicate: true, false, or undefined for unknown. */
 type Truth = boolean | undefined;
 
-/** The values that depend on where in the path an expression stands, such as `@` and `last`. */
+/** The values that depend on the position of an expression in the path, such as `@` and `last`. */
 interface PathScope {
-  /** The item that `@` stands for: the one to which the filter is applied. */
+  /** The item to which the filter is applied, which `@` represents. */
   readonly current: PathItem;
-  /** The length of the array to which the subscripts apply; `last` refers to it. */
+  /** The length of the array to which the subscripts apply, for `last`. */
   readonly length: number;
   /** Whether a missing part of a document yields nothing instead of an error. */
   readonly isForgiving: boolean;
@@ -50,7 +50,7 @@ interface PathScope {
 }
 
 export interface PathRunOptions {
-  /** The object with the values of the variables. If it is undefined, every variable is null. */
+  /** The object with the values of the variables. If undefined, every variable is null. */
   readonly variables: JsonNode | undefined;
   /** Whether timestamps without a time zone may be compared with timestamps that have one. */
   readonly usesZone: boolean;
@@ -59,7 +59,7 @@ export interface PathRunOptions {
 type Part<Kind extends PathPart["kind"]> = PathPart & { readonly kind: Kind };
 
 /**
- * The maximum number of items that a single run may visit. Visiting that many takes about a
+ * The maximum number of items that a single run may visit. Visiting this many items takes about a
  * second.
  */
 const ITEMS_MAX = 2 ** 22;
@@ -72,12 +72,12 @@ export class PathRun {
   readonly #isLax: boolean;
   #itemsLeft = ITEMS_MAX;
   /**
-   * Whether only the existence of an item matters. If so, a unary sign accepts items that are not
-   * numbers, as in PostgreSQL.
+   * Whether the run tests only for the existence of an item. If so, a unary sign accepts items
+   * that are not numbers, as in PostgreSQL.
    */
   #seeksAny = false;
   /**
-   * The number of the last object that the path has created. The object of variables, if any, has
+   * The number of the last object that the path has created. The object of variables, if any, is
    * number 1.
    */
   #objects: number;
@@ -100,8 +100,8 @@ export class PathRun {
   }
 
   /**
-   * Whether the path selects any item. In strict mode, an error after the first item is thrown,
-   * too.
+   * Whether the path selects any item. In strict mode, an error after the first item is also
+   * thrown.
    */
   exists(): boolean {
     return this.#hasItem(this.#path.root, this.#document, this.#scope());
@@ -130,8 +130,8 @@ export class PathRun {
   }
 
   /**
-   * Applies a part to an item. In lax mode, an array that the part does not accept is replaced by
-   * its elements.
+   * Applies a part of the path to an item. In lax mode, an array that the part does not accept is
+   * replaced by its elements.
    */
   #follow(part: PathPart, item: PathItem, scope: PathScope, receive: Receiver): boolean {
     if (this.#isLax && isArrayItem(item) && takesNoArray(part)) {
@@ -254,7 +254,8 @@ export class PathRun {
   }
 
   /**
-   * Returns false, so that the path yields nothing, if parts may be missing; throws otherwise.
+   * Handles a missing part of the document. In a scope where parts may be missing, returns false,
+   * so that the path yields nothing; otherwise throws.
    * @throws {PathFault}
    */
   #missing(scope: PathScope, why: string): false {
@@ -323,7 +324,10 @@ export class PathRun {
     return false;
   }
 
-  /** Returns all items of an operand. In lax mode, arrays are replaced by their elements. */
+  /**
+   * Returns all items of an operand in a JSON path. In lax mode, arrays are replaced by their
+   * elements.
+   */
   #operand(part: PathPart, item: PathItem, scope: PathScope, unwraps = true): PathItem[] {
     const items: PathItem[] = [];
     this.#seeking(false, () =>
@@ -338,9 +342,9 @@ export class PathRun {
   }
 
   /**
-   * Runs `follow` with #seeksAny set, and restores the previous value afterwards.
+   * Runs `follow` with a temporary value of #seeksAny, and restores the previous value afterwards.
    *
-   * @param seeksAny Whether `follow` needs to know only whether there is an item.
+   * @param seeksAny Whether `follow` tests only for the existence of an item.
    */
   #seeking(seeksAny: boolean, follow: () => void): void {
     const before = this.#seeksAny;
@@ -448,7 +452,7 @@ export class PathRun {
     }
   }
 
-  /** Compares every item on the left with every item on the right. */
+  /** Compares every item of the left operand with every item of the right operand. */
   #compare(
     condition: PathPredicate & { kind: "comparison" | "startsWith" | "likeRegex" },
     item: PathItem,
@@ -502,12 +506,15 @@ function takesNoArray(part: PathPart): boolean {
   return part.kind === "key" || part.kind === "everyMember" || part.kind === "filter";
 }
 
-/** Evaluates a condition. Returns undefined, for unknown, if it throws a PathFault. */
+/**
+ * Evaluates a condition. Returns undefined, which means unknown, if the evaluation throws a
+ * PathFault.
+ */
 function orUnknown<T>(compute: () => T): T | undefined {
   try {
     return compute();
   } catch (error) {
-    // A condition is unknown if parts are missing or have the wrong type.
+    // A condition is unknown if parts of the document are missing or have the wrong type.
     if (error instanceof PathFault) return undefined;
     throw error;
   }

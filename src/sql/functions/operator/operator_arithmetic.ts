@@ -127,7 +127,7 @@ const BIT_OPERATIONS: ReadonlyMap<string, BitOperation> = new Map<string, BitOpe
   [">>", (left, right, bits) => left >> shiftCount(right, bits)],
 ]);
 
-/** Returns a shift count modulo the width, as processors do. The width is at least 32. */
+/** Reduces a shift count modulo the width, as processors do. The width is at least 32 bits. */
 function shiftCount(count: bigint, bits: number): bigint {
   return BigInt.asUintN(bits === 64 ? 6 : 5, count);
 }
@@ -174,9 +174,9 @@ function underflow(): DatabaseError {
 type DecimalOperand = ReturnType<typeof decimalOf>;
 
 /**
- * Returns the form of an arithmetic operator on two types with a fixed scale each. The result type
- * is NUMERIC, without a fixed scale, for quotients and where no fixed scale could represent all
- * digits of the result.
+ * Returns the form of an arithmetic operator on two types, each with a fixed scale. The result
+ * type is NUMERIC without a fixed scale for quotients, and where no fixed scale could represent
+ * all digits of the result.
  */
 function decimalArithmetic(
   op: string,
@@ -232,7 +232,7 @@ function decimalArithmetic(
 }
 
 /**
- * Returns the form of an operation that brings both operands to the larger of their scales,
+ * Returns the form of an operator that converts both operands to the larger of their scales,
  * computes with integers, and returns a result of that scale; undefined if the precision is too
  * large.
  */
@@ -267,7 +267,7 @@ function numericArithmetic(op: string): OperatorForm | undefined {
 export function power(base: Value, exponent: Value): number {
   const x = base as number;
   const y = exponent as number;
-  // Any power of 1 is 1, even with a NaN exponent; so is -1 to an infinite power.
+  // Any power of 1 is 1, even with a NaN exponent. An infinite power of -1 is also 1.
   if (x === 1 || (x === -1 && Math.abs(y) === Number.POSITIVE_INFINITY)) return 1;
   if (x === 0 && y < 0) {
     throw new DatabaseError("VALUE_OUT_OF_RANGE", "Cannot raise 0 to a negative power");

@@ -77,7 +77,8 @@ interface OperandComparison {
 }
 
 /**
- * Returns the types in which two operands are compared, or undefined if they cannot be compared.
+ * Returns the type to which two operands are cast for a comparison, or undefined if they cannot be
+ * compared.
  */
 function comparisonOf(op: string, left: DataType, right: DataType): OperandComparison | undefined {
   const type = typeOfComparison(op, left, right);
@@ -89,7 +90,7 @@ function typeOfComparison(op: string, left: DataType, right: DataType): DataType
   const type = comparedType([left, right]);
   if (type === undefined && isSpan(left) && isSpan(right)) return INTERVAL;
   if (type !== undefined && !isComparable(op, type)) return undefined;
-  // JSON documents are compared by value, and so are file references.
+  // JSON documents and file references are compared by value.
   if (type?.kind === "json" || type?.kind === "file") return JSONB;
   if (type !== undefined && isCollatable(type)) {
     return comparedTextType(type.kind === "text" ? unbounded(type) : type, {
@@ -103,7 +104,7 @@ function typeOfComparison(op: string, left: DataType, right: DataType): DataType
   return type;
 }
 
-/** Whether an operator compares values of a type. */
+/** Whether an operator can compare values of a type. */
 function isComparable(op: string, type: DataType): boolean {
   if (type.kind === "jsonpath" || !hasOrder(type)) return false;
   // As in PostgreSQL, XIDs have no order, because they wrap around.

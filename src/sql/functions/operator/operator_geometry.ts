@@ -82,10 +82,16 @@ import {
   polygonsOverlap,
 } from "../geometry/outlines.ts";
 
-/** An operator's name includes the kinds of its operands: `point <-> box`, `@-@ path`. */
+/**
+ * An operator on geometric values. Its name includes the kinds of its operands: `point <-> box`,
+ * `@-@ path`.
+ */
 type GeometricOperator = readonly [name: string, form: OperatorForm];
 
-/** Creates a binary operator. @param result The type of the values that `compute` returns. */
+/**
+ * Creates a binary operator on shapes. @param result The type of the values that `compute`
+ * returns.
+ */
 function binary<L extends GeometricKind, R extends GeometricKind>(
   [left, op, right]: readonly [L, string, R],
   result: DataType,
@@ -97,7 +103,7 @@ function binary<L extends GeometricKind, R extends GeometricKind>(
   return [`${left} ${op} ${right}`, form];
 }
 
-/** Creates an operator whose result is a shape, or NULL if the function returns undefined. */
+/** Creates an operator that returns a shape, or NULL if its function returns undefined. */
 function shaping<L extends GeometricKind, R extends GeometricKind, To extends GeometricKind>(
   names: readonly [L, string, R],
   kind: To,
@@ -109,7 +115,7 @@ function shaping<L extends GeometricKind, R extends GeometricKind, To extends Ge
   });
 }
 
-/** Creates operators that test two shapes of the same kind. */
+/** Creates operators that test a relation between two shapes of the same kind. */
 function tests<K extends GeometricKind>(
   kind: K,
   list: Readonly<Record<string, (left: Shapes[K], right: Shapes[K]) => boolean>>,
@@ -117,7 +123,7 @@ function tests<K extends GeometricKind>(
   return Object.entries(list).map(([op, test]) => binary([kind, op, kind], BOOLEAN, test));
 }
 
-/** Creates `<->` for two kinds of shapes, in both operand orders. */
+/** Creates the distance operator `<->` for two kinds of shapes, in both operand orders. */
 function distances<L extends GeometricKind, R extends GeometricKind>(
   left: L,
   right: R,
@@ -129,7 +135,9 @@ function distances<L extends GeometricKind, R extends GeometricKind>(
   ];
 }
 
-/** Creates `inner <@ outer`, and `outer @> inner` if PostgreSQL has it. */
+/**
+ * Creates the containment operators `inner <@ outer` and, if PostgreSQL has it, `outer @> inner`.
+ */
 function contents<I extends GeometricKind, O extends GeometricKind>(
   inner: I,
   outer: O,
@@ -175,7 +183,7 @@ function comparisons<K extends GeometricKind>(
   });
 }
 
-/** A way to compare coordinates: with a tolerance or, for polygons, exactly. */
+/** The functions that compare coordinates: with a tolerance or, for polygons, exactly. */
 interface Comparison {
   readonly isBelow: (left: number, right: number) => boolean;
   readonly isUpTo: (left: number, right: number) => boolean;
@@ -248,7 +256,10 @@ function difference(left: PlanePoint, right: PlanePoint): PlanePoint {
   return { x: subtract(left.x, right.x), y: subtract(left.y, right.y) };
 }
 
-/** Points are treated as complex numbers: `*` rotates and scales, and `/` reverses that. */
+/**
+ * The arithmetic operators on points, which are treated as complex numbers: `*` rotates and
+ * scales, and `/` reverses this.
+ */
 const POINT_ARITHMETIC: readonly (readonly [
   string,
   (left: PlanePoint, right: PlanePoint) => PlanePoint,
@@ -317,7 +328,10 @@ function pointIfFound({ distance: away, point }: Closest): PlanePoint | undefine
   return Number.isNaN(away) ? undefined : point;
 }
 
-/** `a ## b` is the point of b closest to a, and `a # b` is the intersection. */
+/**
+ * The operators that return a point: `a ## b` is the point of b closest to a, and `a # b` is the
+ * intersection.
+ */
 const POINTS: readonly GeometricOperator[] = [
   shaping(["line", "##", "lseg"], "point", (line, segment) =>
     slopeOf(segment) === slopeOfLine(line) ? undefined : pointIfFound(closestToLine(segment, line)),
@@ -456,8 +470,8 @@ const OPERATORS: ReadonlyMap<string, OperatorForm> = new Map([
 
 /**
  * Returns the form of an operator on geometric values. An untyped operand takes the type of the
- * other operand. If there is no such operator, it takes the only type that the operator accepts in
- * its place.
+ * other operand. If there is no such operator, the untyped operand takes the only type that the
+ * operator accepts at this position.
  */
 export function resolveGeometry(
   op: string,

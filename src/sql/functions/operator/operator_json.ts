@@ -1,4 +1,4 @@
-/** Defines operators on JSON and JSONB. A file reference is read as JSON. */
+/** Defines operators on JSON and JSONB. File references are read as JSON. */
 
 import {
   BOOLEAN,
@@ -82,7 +82,7 @@ function partType(json: DataType): DataType {
 }
 
 /**
- * Returns the type in which a document is searched: its own type, JSON or JSONB, or JSONB for a
+ * Returns the type in which a document is searched: JSON or JSONB as declared, or JSONB for a
  * literal.
  */
 function searchedType(type: DataType): DataType {
@@ -140,7 +140,7 @@ function resolveTwoDocuments(
 /**
  * Returns the form of `@>` or `<@`.
  *
- * @param outerAt The index of the operand that may contain the other one.
+ * @param outerAt The index of the operand that may contain the other operand.
  */
 function containment(outerAt: 0 | 1, operands: readonly [DataType, DataType]): OperatorForm {
   const outer = operands[outerAt];

@@ -1,6 +1,7 @@
 /**
  * Defines operators on network addresses. `<<` and `>>` test whether one network contains another,
- * and `&&` whether either contains the other. `~`, `&`, `|`, `+` and `-` compute with the bits.
+ * and `&&` whether either contains the other. `~`, `&`, `|`, `+` and `-` operate on the bits of
+ * addresses.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -114,7 +115,7 @@ function resolveHardware(op: string, left: DataType, right: DataType): OperatorF
   });
 }
 
-/** Whether two addresses agree in their first bits, up to the length of the shorter prefix. */
+/** Whether two addresses have the same leading bits, up to the length of the shorter prefix. */
 function shareNetwork(left: InetAddress, right: InetAddress): boolean {
   if (left.family !== right.family) return false;
   const length = Math.min(left.length, right.length);
@@ -123,7 +124,7 @@ function shareNetwork(left: InetAddress, right: InetAddress): boolean {
 }
 
 /**
- * Returns the two network addresses, both IPv4 or both IPv6.
+ * Converts both operands to network addresses, which must be both IPv4 or both IPv6.
  * @throws {DatabaseError} INVALID_VALUE if the address families differ
  */
 function sameFamily(left: Value, right: Value): readonly [InetAddress, InetAddress] {
@@ -136,7 +137,7 @@ function sameFamily(left: Value, right: Value): readonly [InetAddress, InetAddre
   );
 }
 
-/** Adds a number to a network address. @throws {DatabaseError} VALUE_OUT_OF_RANGE */
+/** Adds an integer to a network address. @throws {DatabaseError} VALUE_OUT_OF_RANGE */
 function moved(value: Value, count: bigint): Value {
   const inet = inetOfValue(value as string);
   const address = inet.address + count;
@@ -150,7 +151,8 @@ function moved(value: Value, count: bigint): Value {
 }
 
 /**
- * Returns the number of addresses between two network addresses; negative if the first is lower.
+ * Subtracts one network address from another. The difference is negative if the first address is
+ * lower.
  * @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE
  */
 function distance(left: Value, right: Value): Value {

@@ -37,8 +37,8 @@ function isBefore(math: RangeMath, left: readonly Range[], right: readonly Range
 }
 
 /**
- * Creates a test on the smallest ranges that cover each operand. It is false if either operand is
- * empty.
+ * Creates a test that compares the smallest ranges that cover each operand. The test is false if
+ * either operand is empty.
  */
 function ofHulls(test: (math: RangeMath, left: Range, right: Range) => boolean): RangeTest {
   return (math, left, right) => hullTest(math, left, right, (l, r) => test(math, l, r));
@@ -56,8 +56,8 @@ function hullTest(
 }
 
 /**
- * Returns the smallest range that covers all of the given ranges, which must be in ascending
- * order; undefined if all are empty.
+ * Returns the smallest range that covers all of the given ranges; undefined if all are empty. The
+ * ranges must be in ascending order.
  */
 export function hullOf(math: RangeMath, ranges: readonly Range[]): Range | undefined {
   const [first] = ranges;
@@ -78,8 +78,8 @@ const OPERATIONS: ReadonlyMap<string, RangeOperation> = new Map<string, RangeOpe
 ]);
 
 /**
- * Returns the union of two operands that hold at most one range each: one merged range if they
- * overlap or touch, both ranges otherwise.
+ * Returns the union of two operands that contain at most one range each: a merged range if the two
+ * ranges overlap or touch, otherwise both ranges.
  */
 function unionOfTwo(
   math: RangeMath,

@@ -30,7 +30,7 @@ import {
 } from "../search/search_functions.ts";
 import { trigramOperator } from "../search/trigrams.ts";
 
-/** Whether an operand is a string, or a literal that can be read as one. */
+/** Whether an operand is a string, or a literal that can be read as a string. */
 function isText({ kind }: DataType): boolean {
   return kind === "text" || kind === "unknown";
 }

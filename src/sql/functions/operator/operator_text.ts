@@ -26,8 +26,8 @@ function isTextual(type: DataType): boolean {
 }
 
 /**
- * Returns the form of `||` if neither side is an array or JSON: one side must be a string, or both
- * must be bytes.
+ * Returns the form of `||` for strings and bytes. Either at least one operand must be a string, or
+ * both must be bytes. The form for arrays and JSON is elsewhere.
  */
 export function resolveConcatenation(left: DataType, right: DataType): OperatorForm | undefined {
   const kinds = [left.kind, right.kind];
@@ -38,7 +38,7 @@ export function resolveConcatenation(left: DataType, right: DataType): OperatorF
   }
   const isJoinable = kinds.includes("text") || kinds.every((kind) => kind === "unknown");
   const hasText = isTextual(left) || isTextual(right);
-  // `||` on an array and a string concatenates neither arrays nor strings.
+  // `||` on an array and a string is neither array nor string concatenation.
   if (!hasText || (kinds.includes("array") && isJoinable)) return undefined;
   const leftType = isTextual(left) ? TEXT : left;
   const rightType = isTextual(right) ? TEXT : right;
@@ -60,7 +60,7 @@ const LIKE_FAMILY: ReadonlySet<string> = new Set(["LIKE", "ILIKE", "SIMILAR TO"]
 /**
  * Returns the form of `LIKE`, `ILIKE`, `SIMILAR TO` and their negations.
  *
- * @param operands The types of the text, the pattern and the escape, if any.
+ * @param operands The types of the text, the pattern and the escape character, if any.
  */
 export function resolveLike(op: string, operands: readonly DataType[]): OperatorForm | undefined {
   const isNegated = op.startsWith("NOT ");
@@ -84,7 +84,7 @@ function isBytes(operands: readonly DataType[]): boolean {
   return kinds.includes("bytes") && kinds.every((kind) => kind === "bytes" || kind === "unknown");
 }
 
-/** Evaluates LIKE over bytes. Each byte counts as one character. */
+/** Creates the form of LIKE over bytes. Each byte counts as one character. */
 function likeOfBytes(operandCount: number, isNegated: boolean): OperatorForm {
   const matcherFor = likeMatchers("LIKE");
   return {

@@ -46,8 +46,8 @@ import {
 import { resolveTimeZone } from "../time/time_zones.ts";
 
 /**
- * The kind of an operand. Every integer type counts as "int". Together with an interval, every
- * numeric type counts as "number".
+ * The kind of an operand of a date or time operator. Every integer type counts as "int". Together
+ * with an interval, every numeric type counts as "number".
  */
 type TimeOperand = TypeKind | "number";
 
@@ -142,7 +142,7 @@ function plusInterval(value: Value, interval: Value): Value {
   return addToTimestamp(value as Whole, interval as Interval);
 }
 
-/** Returns the type without a precision, because arithmetic keeps all digits. */
+/** Returns a date or time type without its precision, because arithmetic keeps all digits. */
 function withoutDigits(type: DataType): DataType {
   return type.kind === "timestamp" || type.kind === "datetime" ? { kind: type.kind } : type;
 }
@@ -196,8 +196,8 @@ function minusInterval(value: Value, interval: Value): Value {
 }
 
 /**
- * Returns the form of the difference between two timestamps. If either side has a time zone, both
- * are widened to the type with a time zone.
+ * Returns the form of the difference between two timestamps. If either operand has a time zone,
+ * both are cast to the type with a time zone.
  */
 function timestampDifferenceForm(left: DataType, right: DataType): OperatorForm {
   const type: DataType =

@@ -1,6 +1,4 @@
-/**
- * Defines operators on positions in a log (PG_LSN), and the comparison of an XID with an integer.
- */
+/** Defines operators on log positions (PG_LSN), and the comparison of an XID with an integer. */
 
 import { defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
@@ -55,7 +53,7 @@ function transactionTest(op: string): OperatorForm | undefined {
   });
 }
 
-/** Returns how many bytes one position in a log is after another. */
+/** Returns the number of bytes from one log position to another. */
 export function distance(left: Value, right: Value): Value {
   const bytes = numberOfUnsigned(left as string) - numberOfUnsigned(right as string);
   return defined(
@@ -68,7 +66,7 @@ function moved(position: Value, count: Value, sign: bigint): Value {
   return positionOf(numberOfUnsigned(position as string) + sign * bytesOf(count as string));
 }
 
-/** Converts a number of bytes to a position. @throws {DatabaseError} VALUE_OUT_OF_RANGE */
+/** Converts a number of bytes to a log position. @throws {DatabaseError} VALUE_OUT_OF_RANGE */
 export function positionOfNumber(count: Value): Value {
   return positionOf(bytesOf(count as string));
 }
@@ -82,7 +80,7 @@ function positionOf(bytes: bigint): Value {
   );
 }
 
-/** The digits of 2^64. A count of more digits is out of range in any case. */
+/** The number of decimal digits of 2^64. A byte count with more digits is always out of range. */
 const COUNT_DIGITS = 20;
 
 function bytesOf(count: string): bigint {

@@ -29,7 +29,7 @@ import { resolveUnsigned } from "./operator_unsigned.ts";
 export { resolveLike };
 
 /**
- * Returns the form of `left op right`. An untyped operand takes the type of the other side.
+ * Returns the form of `left op right`. An untyped operand takes the type of the other operand.
  *
  * @param op The operator as the parser names it; `<>` and `!=` are equivalent.
  * @returns undefined if no such operator accepts these types.
@@ -59,7 +59,7 @@ export function resolveBinary(
   );
 }
 
-/** Returns the form of a prefix operator: `+ - ~ @ |/ ||/ NOT`, and the geometric ones. */
+/** Returns the form of a prefix operator: `+ - ~ @ |/ ||/ NOT`, or a geometric operator. */
 export function resolvePrefix(op: string, operand: DataType): OperatorForm | undefined {
   if (op === "NOT") {
     const isTruth = operand.kind === "boolean" || operand.kind === "unknown";

@@ -2,27 +2,27 @@
  * Implements LIKE and ILIKE: `%` matches any sequence of characters, and `_` matches a single
  * character. The escape character makes the next character literal.
  *
- * A pattern is split into pieces at `%`. The first and last pieces are anchored; the pieces
- * between them are found from left to right. Since the leftmost match of each piece is enough,
- * backtracking never goes back further than the length of one piece. The worst-case time is text
- * length × piece length.
+ * A pattern is split into segments at `%`. The first and last segments are anchored; the segments
+ * between them are found from left to right. Since the leftmost match of each segment is enough,
+ * backtracking never goes back further than the length of one segment. The worst-case time is text
+ * length × segment length.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { excerpt } from "../../../types/mod.ts";
 
-/** The characters of a pattern piece; undefined represents `_`. */
+/** The characters of a pattern segment between two `%` signs; undefined represents `_`. */
 type LikePiece = readonly (string | undefined)[];
 
 export interface LikeOptions {
-  /** The escape character of a pattern, or "" if it has none. */
+  /** The escape character of a LIKE pattern; "" if there is none. */
   readonly escape: string;
   readonly ignoreCase: boolean;
 }
 
 /**
- * Compiles a pattern into a test of the whole text.
+ * Compiles a pattern into a function that tests whether it matches a whole text.
  *
- * @throws {DatabaseError} INVALID_VALUE if the pattern ends in a lone escape.
+ * @throws {DatabaseError} INVALID_VALUE if the pattern ends in a lone escape character.
  */
 export function compileLike(
   pattern: string,
@@ -34,8 +34,8 @@ export function compileLike(
 }
 
 /**
- * Returns `escape` if it is valid.
- * @throws {DatabaseError} INVALID_VALUE unless it is empty or a single character.
+ * Requires that an escape is empty or a single character, and returns it.
+ * @throws {DatabaseError} INVALID_VALUE
  */
 export function checkedEscape(escape: string): string {
   if (Array.from(escape).length <= 1) return escape;
@@ -46,8 +46,8 @@ export function checkedEscape(escape: string): string {
 }
 
 /**
- * Returns the pieces of a pattern between its `%` signs, or undefined if the pattern contains `_`
- * or is invalid.
+ * Returns the segments of a pattern between its `%` signs, or undefined if the pattern contains
+ * `_` or is invalid.
  */
 export function plainPieces(pattern: string, escape: string): readonly string[] | undefined {
   if (pattern.includes(escape) && escape !== "") return undefined;
@@ -58,9 +58,9 @@ export function plainPieces(pattern: string, escape: string): readonly string[] 
 
 /**
  * Returns the runs of literal characters between the wildcards of a pattern, including empty runs.
- * The first run must match at the start of the text, and the last one at its end.
+ * The first run must match at the start of the text, and the last run at its end.
  *
- * @throws {DatabaseError} INVALID_VALUE if the pattern ends in a lone escape.
+ * @throws {DatabaseError} INVALID_VALUE if the pattern ends in a lone escape character.
  */
 export function literalRuns(pattern: string): string[] {
   const runs = [""];
@@ -100,14 +100,14 @@ export function spanOfBeginning(beginning: string): {
 }
 
 /**
- * Returns the smallest string that is greater than every string with a given prefix, or undefined
- * if there is none.
+ * Returns the smallest string that is greater than every string with the given prefix; undefined
+ * if there is no such string.
  */
 function textAfter(beginning: string): string | undefined {
   const characters = Array.from(beginning);
   for (let last = characters.pop(); last !== undefined; last = characters.pop()) {
     const next = (last.codePointAt(0) ?? 0) + 1;
-    // Surrogates are not characters, so they are skipped.
+    // Surrogate code points are not characters, so they are skipped.
     const above = next === 0xd800 ? 0xe000 : next;
     if (above <= 0x10ffff) return characters.join("") + String.fromCodePoint(above);
   }

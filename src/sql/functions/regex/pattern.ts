@@ -1,5 +1,5 @@
 /**
- * Defines functions that use regular expressions. Their running time is linear in the length of
+ * Defines functions that use regular expressions. Each search takes time linear in the length of
  * the text.
  */
 import { DatabaseError } from "../../../base/errors.ts";
@@ -22,14 +22,14 @@ import type { RegexMatch } from "./regex_search.ts";
 const TEXT_ARRAY: DataType = { kind: "array", element: TEXT };
 
 /**
- * The cost of one match in steps, on top of the search: allocating the match and its text, and
- * iterating.
+ * The cost of one match in steps, in addition to the search: allocating the match and its text,
+ * and iterating.
  */
 const STEPS_PER_MATCH = 8;
 
 /**
- * Compiles patterns, cached by a key. The key begins with the flags, so that patterns with the
- * same flags share a prefix.
+ * Compiles regular expressions, and caches them by a key. The key begins with the flags, so that
+ * patterns with the same flags share a prefix.
  */
 const regexByKey = remembering((key) => {
   const end = key.indexOf("\u0000");
@@ -41,7 +41,7 @@ export function regexOf(pattern: Value, flags: Value | undefined): Regex {
 }
 
 /**
- * Compiles the pattern for a function that does not accept the flag "g".
+ * Compiles the pattern of a function that does not accept the flag "g".
  *
  * @throws {DatabaseError} INVALID_VALUE
  */
@@ -71,14 +71,17 @@ export function* matchesOf(regex: Regex, text: string, from: number): Generator<
   }
 }
 
-/** Returns the text of a group, or null if the group did not participate in the match. */
+/**
+ * Returns the text of a capturing group, or null if the group did not participate in the match.
+ */
 function groupText(text: string, match: RegexMatch, group: number): string | null {
   const start = match[2 * group] ?? -1;
   return start < 0 ? null : text.slice(start, match[2 * group + 1]);
 }
 
 /**
- * Returns the result of regexp_match: the groups, or the whole match if the pattern has no groups.
+ * Returns the result of regexp_match: the texts of the groups, or the whole match if the pattern
+ * has no groups.
  */
 export function groupsOf(text: string, match: RegexMatch): Value[] {
   const count = match.length / 2 - 1;
@@ -103,8 +106,8 @@ function checkGroup(group: number): void {
 }
 
 /**
- * Yields matches starting from a position, which counts code points from 1. There are no matches
- * beyond the end of the string.
+ * Yields the matches that begin at or after a position, which counts code points from 1. There are
+ * no matches beyond the end of the string.
  */
 function matchesFrom(regex: Regex, text: string, position: number): Iterable<RegexMatch> {
   checkPositive(position, "the start position");
@@ -254,8 +257,8 @@ function replaceFrom(values: readonly Value[]): string {
 }
 
 /**
- * Returns the parts between matches. Empty matches at the start and at the end do not split the
- * text.
+ * Returns the parts of a text between the matches of a pattern. Empty matches at the start and at
+ * the end do not split the text.
  */
 export function splitByPattern(text: string, regex: Regex): string[] {
   const parts: string[] = [];

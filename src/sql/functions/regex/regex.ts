@@ -55,12 +55,12 @@ const STATES_MAX = 1000;
 const PLACES_MAX = 100_000;
 const ASCII_COUNT = 128;
 
-/** Following this many cached transitions, one per character, counts as one step of effort. */
+/** The number of cached transitions, one per character, that count as one step of effort. */
 const KNOWN_PER_STEP = 8;
 
 /**
- * The cost in steps of computing the next state for a character. Each program position adds one
- * step.
+ * The cost, in steps, of computing the next state for a character. Each program position adds
+ * another step.
  */
 const FOUND_STEPS = 32;
 
@@ -108,7 +108,9 @@ interface RegexState {
   readonly before: Neighbour;
   /** The states that follow a state, indexed by ASCII code. */
   readonly next: (RegexState | "match" | undefined)[];
-  /** The next states for all other codes; created when the first such code occurs. */
+  /**
+   * The following states for all other characters; created when the first such character occurs.
+   */
   others: Map<number, RegexState | "match"> | undefined;
 }
 
@@ -122,7 +124,7 @@ class Machine {
   readonly #visited: Uint32Array;
   #step = 0;
   #placesKept = 0;
-  /** The number of times that all states have been discarded. */
+  /** The number of times that all cached states have been discarded. */
   #forgottenCount = 0;
 
   constructor({ instructions }: RegexProgram, find: Find) {
@@ -152,13 +154,14 @@ class Machine {
     return false;
   }
 
-  /** Computes the state that follows a state after a character, and caches it. */
+  /** Computes the state that follows a state after a character, and caches the result. */
   #found(state: RegexState, code: number, effort: CallEffort): RegexState | "match" {
     effort.spend(FOUND_STEPS + this.#instructions.length);
     const next = this.#advance(state, code);
     if (code < ASCII_COUNT) state.next[code] = next;
     else {
-      // An array for all of Unicode would be too large, so these codes are kept in a map.
+      // An array for all of Unicode would be too large, so states for non-ASCII characters are
+      // kept in a map.
       state.others ??= new Map<number, RegexState | "match">();
       state.others.set(code, next);
       this.#placesKept += 1;
@@ -181,7 +184,7 @@ class Machine {
     return state;
   }
 
-  /** Follows all paths over one character. A match may also begin at this character. */
+  /** Advances all paths by one character. A match may also begin at this character. */
   #advance(state: RegexState, code: number): RegexState | "match" {
     const after = neighbourOf(code);
     const places = this.#closure([...state.places, 0], state.before, after);
@@ -204,8 +207,8 @@ class Machine {
   }
 
   /**
-   * Returns the positions that consume a character or report a match and that are reachable
-   * without consuming a character.
+   * Returns the program positions that are reachable without consuming a character and that
+   * consume a character or report a match.
    */
   #closure(from: readonly number[], before: Neighbour, after: Neighbour): number[] {
     this.#step += 1;

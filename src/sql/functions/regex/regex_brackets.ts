@@ -11,17 +11,17 @@ import {
 type Malformed = (what: string) => DatabaseError;
 
 export interface BracketExpression {
-  /** The distinct characters, ranges and classes of the bracket. */
+  /** The distinct characters, ranges and classes of the bracket expression. */
   readonly sets: readonly CharacterSet[];
   readonly isInverted: boolean;
-  /** The position after the bracket expression in the pattern. */
+  /** The position in the pattern after the bracket expression. */
   readonly end: number;
 }
 
 interface BracketItem {
   /**
-   * The code point if the item is a single character, which may begin a range; undefined
-   * otherwise.
+   * The code point of a bracket item that is a single character, which may begin a range;
+   * undefined for any other item.
    */
   readonly code: number | undefined;
   readonly set: CharacterSet;
@@ -95,7 +95,7 @@ function readNamed(pattern: string, at: number, malformed: Malformed): BracketIt
   return { code, set: setOfCharacter(code), end: close + 2 };
 }
 
-/** Returns the set of `\d`, `\w`, `\s` or one of their complements. */
+/** Returns the character set of `\d`, `\w`, `\s` or one of their complements. */
 export function classOfEscape(letter: string): CharacterSet | undefined {
   const name = { d: "digit", w: "word", s: "space" }[letter.toLowerCase()];
   const set = name === undefined ? undefined : setOfClass(name);
@@ -115,7 +115,7 @@ const CONTROLS: ReadonlyMap<string, number> = new Map([
   ["0", 0],
 ]);
 
-/** Parses the escape of a single character, whose backslash is at `at`. */
+/** Parses the escape of a single character. Its backslash is at position `at`. */
 export function readCharacterEscape(
   pattern: string,
   at: number,

@@ -5,14 +5,14 @@
 import { isWordCharacter } from "./regex_sets.ts";
 import type { Assertion } from "./regex_syntax.ts";
 
-/** The kind of a neighbouring character. It distinguishes only what assertions need. */
+/** The kind of a neighbouring character, as far as assertions distinguish it. */
 export type Neighbour = 0 | 1 | 2 | 3;
 export const NOTHING: Neighbour = 0;
 const LINE_END: Neighbour = 1;
 const WORD: Neighbour = 2;
 const OTHER: Neighbour = 3;
 
-/** The value that stands for the end of the text. */
+/** The code that represents the end of the text. */
 export const END_OF_TEXT = -1;
 
 /** Returns the character that ends at a position, which must not be the start of the text. */

@@ -44,7 +44,7 @@ export interface RegexProgram {
   readonly looks: readonly LookProgram[];
   readonly hasReferences: boolean;
   readonly groupCount: number;
-  /** Whether the shortest match that begins at a position is preferred to the longest. */
+  /** Whether the shortest match that begins at a position is preferred to the longest match. */
   readonly isShortest: boolean;
   /** The characters with which a match can begin; undefined if the empty string may match. */
   readonly firstSet: CharacterSet | undefined;
@@ -74,7 +74,10 @@ export function compileProgram(pattern: string, flags: string): RegexProgram {
   return { instructions, looks, hasReferences, groupCount, isShortest, firstSet };
 }
 
-/** Returns the union of all sets that can consume the first character, ignoring assertions. */
+/**
+ * Returns the union of all character sets that can consume the first character, ignoring
+ * assertions.
+ */
 function firstSetOf(instructions: readonly Instruction[]): CharacterSet | undefined {
   const sets: CharacterSet[] = [];
   const visited = new Set<number>();
@@ -212,8 +215,8 @@ class Emitter {
   }
 
   /**
-   * Turns the instruction at `at` into a choice between the instructions after it and those after
-   * the group.
+   * Replaces the instruction at `at` with a choice between the instructions of the group, which
+   * follow it, and the instructions after the group.
    */
   #split(at: number, isLazy: boolean): void {
     const enter = at + 1;

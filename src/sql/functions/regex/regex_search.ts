@@ -20,8 +20,8 @@ import { type CharacterSet, hasCharacter } from "./regex_sets.ts";
 import type { Assertion } from "./regex_syntax.ts";
 
 /**
- * The positions of a match: `[start, end, group 1 start, group 1 end, …]`. Groups that did not
- * participate have -1.
+ * The positions of a match: `[start, end, group 1 start, group 1 end, …]`. The positions of groups
+ * that did not participate are -1.
  */
 export type RegexMatch = readonly number[];
 
@@ -37,7 +37,7 @@ const LOOK = 5;
 const MATCH = 6;
 
 /**
- * The number of steps that are charged to the budget at once. Charging each character separately
+ * The number of steps that are charged to the budget at a time. Charging each character separately
  * would double its cost.
  */
 const STEPS_PER_SPENDING = 4096;
@@ -45,7 +45,7 @@ const STEPS_PER_SPENDING = 4096;
 /** The largest step number, which must fit in an element of `#visited`. */
 const STEP_MAX = 2 ** 32 - 1;
 
-/** A set of characters with a fast lookup for ASCII. */
+/** A character set with a fast lookup for ASCII characters. */
 interface QuickSet {
   readonly set: CharacterSet;
   readonly ascii: Uint8Array;
@@ -64,8 +64,8 @@ interface Threads {
 }
 
 /**
- * The initial capacity for group positions. It is kept between searches, because most searches
- * need no more.
+ * The initial capacity for group positions. This capacity is kept between searches, because most
+ * searches need no more.
  */
 const POSITIONS_KEPT = 256;
 const POSITIONS_KEPT_MAX = 16_384;
@@ -78,7 +78,10 @@ function newThreads(length: number): Threads {
   };
 }
 
-/** Searches with one program. A program has one instance, which runs one search at a time. */
+/**
+ * Runs searches with one compiled program. A program has one instance, which runs one search at a
+ * time.
+ */
 export class RegexSearch {
   readonly #operations: Uint8Array;
   /**
@@ -103,8 +106,8 @@ export class RegexSearch {
   /** The group positions of the thread being followed. */
   readonly #slots: Int32Array;
   /**
-   * The program positions still to be followed. A negative entry ~slot means: restore that slot to
-   * the position stored below the entry.
+   * The program positions still to be followed. A negative entry ~slot means that this slot must
+   * be restored to the position stored below the entry.
    */
   readonly #stack: Int32Array;
   /** The group positions of the best match so far. They are valid only if #hasMatched is true. */
@@ -126,7 +129,7 @@ export class RegexSearch {
     this.#visited = new Uint32Array(length);
     this.#slots = new Int32Array(this.#slotCount);
     this.#best = new Int32Array(this.#slotCount);
-    // Each program position is followed once per step, and pushes at most three numbers.
+    // In each step, a program position is followed once and pushes at most three numbers.
     this.#stack = new Int32Array(3 * length + 1);
     this.#threads = newThreads(length);
     this.#next = newThreads(length);
@@ -183,8 +186,8 @@ export class RegexSearch {
   }
 
   /**
-   * Releases large buffers. Patterns stay cached for a long time, and one with many groups needs a
-   * lot of memory.
+   * Releases large buffers. Patterns stay cached for a long time, and a pattern with many groups
+   * needs a lot of memory.
    */
   #shrink(threads: Threads): void {
     if (threads.slots.length <= POSITIONS_KEPT_MAX) return;
@@ -225,8 +228,8 @@ export class RegexSearch {
   }
 
   /**
-   * Returns the first position at or after `at` where a match can begin, or the string's length if
-   * no match can begin.
+   * Returns the first position at or after `at` at which a match can begin, or the string's length
+   * if no match can begin.
    */
   #startFrom(text: string, at: number): number {
     const set = this.#startSet;
@@ -241,7 +244,7 @@ export class RegexSearch {
   }
 
   /**
-   * Advances every thread over one character. A new thread starts at each character until a thread
+   * Advances every thread by one character. A new thread starts at each character until a thread
    * has matched.
    * @returns The number of steps.
    */
@@ -260,7 +263,7 @@ export class RegexSearch {
     this.#next.count = 0;
     const slots = this.#slots;
     const mayBegin = !this.#hasMatched;
-    // The group positions of each thread are copied twice. That costs less than following the
+    // The group positions of each thread are copied twice, which costs less than following the
     // thread.
     let steps = 1 + threads.count * (slotCount >> 1);
     for (let thread = 0; thread < threads.count; thread += 1) {
@@ -279,7 +282,7 @@ export class RegexSearch {
     return steps;
   }
 
-  /** Drops the threads that could only find a match worse than the best one so far. */
+  /** Drops the threads that can only find a match that is worse than the best match so far. */
   #keepEarlier(): void {
     const next = this.#next;
     const start = this.#best[0] ?? 0;
@@ -288,7 +291,7 @@ export class RegexSearch {
     }
   }
 
-  /** Keeps the current thread's match if it is better than the best one so far. */
+  /** Keeps the current thread's match if it is better than the best match so far. */
   #noteMatch(at: number): void {
     if (!this.#isBetter(at)) return;
     const best = this.#best;
@@ -296,7 +299,9 @@ export class RegexSearch {
     this.#hasMatched = true;
   }
 
-  /** Whether a match of the current thread at `at` would be better than the best one so far. */
+  /**
+   * Whether a match of the current thread that ends at `at` is better than the best match so far.
+   */
   #isBetter(at: number): boolean {
     if (!this.#hasMatched) return true;
     const start = this.#slots[0] ?? 0;
@@ -305,7 +310,7 @@ export class RegexSearch {
     return this.#isShortest ? at < bestEnd : at > bestEnd;
   }
 
-  /** Advances one thread over a character. @returns The number of steps. */
+  /** Advances one thread by a character. @returns The number of steps. */
   #follow(from: number, at: number, code: number): number {
     const stack = this.#stack;
     const slots = this.#slots;
@@ -392,8 +397,8 @@ export class RegexSearch {
 }
 
 /**
- * Copies group positions to an ordinary array. Spread syntax would call an iterator for each
- * element.
+ * Copies group positions to an ordinary array. Spread syntax would be slower, because it calls an
+ * iterator for each element.
  */
 function positionsIn(slots: Int32Array): number[] {
   const positions: number[] = [];

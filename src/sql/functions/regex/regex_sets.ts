@@ -29,8 +29,8 @@ export function setOfRanges(ranges: readonly (readonly [number, number])[]): Cha
 }
 
 /**
- * Returns the union of sets. A set that is listed several times, as character classes often are,
- * is processed only once.
+ * Returns the union of character sets. A set that is listed several times, as character classes
+ * often are, is processed only once.
  */
 export function unionOfSets(sets: readonly CharacterSet[]): CharacterSet {
   return setOfRanges(Array.from(new Set(sets)).flatMap(rangesOf));
@@ -69,10 +69,12 @@ export function setOfCharacter(code: number): CharacterSet {
   return [code, code];
 }
 
-/** The maximum size of a set whose case variants are computed character by character. */
+/**
+ * The maximum size of a character set for which case variants are computed character by character.
+ */
 const ASKED_MAX = 64;
 
-/** Adds the case variants of every character. */
+/** Adds the case variants of every character to a set. */
 export function withBothCases(set: CharacterSet): CharacterSet {
   const ranges = rangesOf(set);
   const others: number[] = [];
@@ -90,7 +92,7 @@ export function withBothCases(set: CharacterSet): CharacterSet {
   return setOfRanges(ranges);
 }
 
-/** Returns the number of characters in a set. */
+/** Returns the number of characters in a character set. */
 export function sizeOfSet(set: CharacterSet): number {
   return rangesOf(set).reduce((size, [first, last]) => size + last - first + 1, 0);
 }
@@ -99,7 +101,7 @@ function otherCasesOf(code: number): number[] {
   const character = String.fromCodePoint(code);
   return [character.toLowerCase(), character.toUpperCase()].flatMap((variant) => {
     const other = variant.codePointAt(0) ?? code;
-    // A variant that is several characters long does not count as a case variant.
+    // A case variant that consists of several characters does not count.
     const isOne = other !== code && variant.length === String.fromCodePoint(other).length;
     return isOne ? [other] : [];
   });
@@ -144,8 +146,8 @@ const PLANES = [
 ] as const;
 
 /**
- * Returns the characters that match an expression. Applying it to one string of all characters
- * takes a tenth of the time of testing each character.
+ * Returns the characters that match a regular expression. Applying the expression to one string of
+ * all characters takes a tenth of the time of testing each character.
  */
 function charactersLike(expression: RegExp): string[] {
   return PLANES.flatMap(([first, last]) => {
@@ -180,7 +182,9 @@ const PROPERTIES: Readonly<Record<string, string>> = {
   word: String.raw`\p{L}\p{Nd}_`,
 };
 
-/** Returns the set for a POSIX class name or for `word`; undefined for any other name. */
+/**
+ * Returns the character set for a POSIX class name or for `word`; undefined for any other name.
+ */
 export function setOfClass(name: string): CharacterSet | undefined {
   const property = PROPERTIES[name];
   return property === undefined ? undefined : setOfProperty(property);

@@ -74,29 +74,30 @@ export interface RegexSyntax {
 }
 
 /**
- * The maximum length of a pattern; parsing one of this length takes a few milliseconds. The limit
- * on instructions is not enough, because a long bracket expression becomes a single instruction.
+ * The maximum length of a pattern; parsing a pattern of this length takes a few milliseconds. The
+ * limit on instructions is not enough, because a long bracket expression becomes a single
+ * instruction.
  */
 const PATTERN_LENGTH_MAX = 65_536;
 
 /**
- * The maximum total work for the distinct brackets of a pattern, counted in range bounds. A class
- * of letters has about a thousand bounds.
+ * The maximum total work for the distinct bracket expressions of a pattern, counted in range
+ * bounds. A class of letters has about a thousand bounds.
  */
 const BRACKETS_COST_MAX = 2 ** 18;
 
 /**
- * The cost of finding the case variants of a bracket: about the number of characters that have
- * case.
+ * The cost of finding the case variants of a bracket expression: about the number of characters
+ * that have case.
  */
 const CASES_COST = 3000;
 
-/** The largest number allowed in a bound `{m,n}`, as in PostgreSQL. */
+/** The largest number allowed in a quantifier `{m,n}`, as in PostgreSQL. */
 const REPEAT_MAX = 255;
 
 interface RegexFlags {
   readonly ignoreCase: boolean;
-  /** Whether `.` and complemented brackets exclude newlines. */
+  /** Whether `.` and complemented bracket expressions exclude newlines. */
   readonly stopsAtNewlines: boolean;
   /** Whether `^` and `$` match at line boundaries. */
   readonly findsLines: boolean;
@@ -105,9 +106,9 @@ interface RegexFlags {
 }
 
 /**
- * Parses flags. `i` ignores case, and `c` does not. `n` and `m` set both `stopsAtNewlines` and
- * `findsLines`, `p` sets only the former, `w` only the latter, and `s` clears both. `x` sets
- * `isExpanded`, and `t` clears it. The caller handles `g`.
+ * Parses the flags of a regular expression. `i` ignores case, and `c` does not. `n` and `m` set
+ * both `stopsAtNewlines` and `findsLines`, `p` sets only the former, `w` only the latter, and `s`
+ * clears both. `x` sets `isExpanded`, and `t` clears it. The caller handles `g`.
  *
  * @throws {DatabaseError} INVALID_VALUE
  */
@@ -138,8 +139,8 @@ const NO_FLAGS: RegexFlags = {
 };
 
 /**
- * Matches an escape, a bracket, or whitespace or a comment in an expanded pattern. Only whitespace
- * and comments are captured, because they are removed.
+ * Matches an escape, a bracket expression, or whitespace or a comment in an expanded pattern. Only
+ * whitespace and comments are captured, because they are removed.
  */
 const EXPANDED_PART = /\\[\s\S]|\[\^?\]?(?:\[[:.=][^\]]*\]|\\[\s\S]|[^\]])*\]|(\s|#[^\n]*)/g;
 
@@ -157,8 +158,8 @@ class RegexParser {
   readonly pattern: string;
   readonly #flags: RegexFlags;
   /**
-   * The sets of bracket expressions, keyed by source text, because a pattern may repeat a bracket
-   * many times.
+   * The character sets of bracket expressions, keyed by source text, because a pattern may repeat
+   * a bracket expression many times.
    */
   readonly #brackets = new Map<string, CharacterSet>();
   #bracketsCost = 0;
@@ -438,8 +439,8 @@ function forced(item: RegexNode, isLazy: boolean): RegexNode {
 
 /**
  * Whether the whole match should be as short as possible. As in PostgreSQL, a sequence has the
- * preference of the first part that has one, and a choice between branches always prefers the
- * longest match. `{m}` has the preference of the item that it repeats.
+ * preference of its first part that has a preference, and a choice between branches always prefers
+ * the longest match. `{m}` has the preference of the item that it repeats.
  */
 export function prefersShort(node: RegexNode): boolean {
   return preferenceOf(node) === "short";

@@ -10,10 +10,10 @@ import { excerpt } from "../../../types/mod.ts";
 const PARTS_MAX = 3;
 
 /**
- * Translates a pattern. The result has a single group, which captures the part between the
- * separators, if any. A single separator ends the first part.
+ * Translates a SIMILAR TO pattern. The resulting regular expression has a single group, which
+ * captures the part between the separators, if any. A single separator ends the first part.
  *
- * @param escape One character, or "" for no escape.
+ * @param escape One character, or "" for no escape character.
  * @throws {DatabaseError} INVALID_VALUE if the pattern has more than two separators.
  */
 export function regexFromSimilar(pattern: string, escape: string): string {
@@ -27,17 +27,18 @@ export function regexFromSimilar(pattern: string, escape: string): string {
   }
   const [first = [], second, third = []] = parts;
   if (second === undefined) return `^(?:${regexOf(first, "")})$`;
-  // The first part matches as little as possible, and the second part as much as possible.
+  // The first part of the pattern matches as little as possible, and the second part as much as
+  // possible.
   return `^(?:${regexOf(first, "?")})(${regexOf(second, "")})(?:${regexOf(third, "")})$`;
 }
 
 /**
- * A piece of a SIMILAR TO pattern: an unescaped character, or a fragment already translated to a
- * regular expression.
+ * An element of a SIMILAR TO pattern: an unescaped character, or a fragment already translated to
+ * a regular expression.
  */
 type SimilarPiece = { readonly character: string } | { readonly regex: string };
 
-/** Splits a pattern at its separators. A trailing escape is ignored. */
+/** Splits a pattern at its separators. A trailing escape character is ignored. */
 function partsOf(
   characters: readonly string[],
   escape: string,
@@ -62,7 +63,7 @@ function partsOf(
 }
 
 /**
- * Translates the pieces of a part.
+ * Translates the elements of one part of a SIMILAR TO pattern.
  *
  * @param greed The suffix of each repetition: "?" makes it match as little as possible.
  */
@@ -92,9 +93,9 @@ function escaped(character: string): string {
 }
 
 /**
- * Reads a bracket expression from the position after its `[`. A `]` does not close it if it comes
- * first, is escaped or ends a class such as `[:alpha:]`. The regex parser reports unclosed
- * brackets.
+ * Reads a bracket expression, beginning after its `[`. A `]` does not close it if it comes first,
+ * is escaped or ends a class such as `[:alpha:]`. The regex parser reports unclosed bracket
+ * expressions.
  */
 function bracketsFrom(
   characters: readonly string[],
@@ -123,7 +124,7 @@ function bracketsFrom(
   return { regex, end: characters.length };
 }
 
-/** Returns the position after the `:]` that ends a class, or the end of the text. */
+/** Returns the position after the `:]` that ends a character class, or the end of the text. */
 function classEnd(characters: readonly string[], from: number, mark: string): number {
   for (let at = from; at < characters.length; at += 1) {
     if (characters[at] === mark && characters[at + 1] === "]") return at + 2;
