@@ -21,7 +21,7 @@ export const SEQUENCE_FUNCTIONS_BY_NAME: ReadonlySet<string> = new Set([
 
 /**
  * Functions that draw or set numbers of a sequence. A statement that calls any of them is not
- * divided among readers.
+ * executed in parallel by several readers.
  */
 export const NUMBERING_FUNCTIONS: ReadonlySet<string> = new Set([
   NEXTVAL,

@@ -14,11 +14,12 @@ import { firstType, functionsNamed, overload } from "./base/define.ts";
 import type { CallDeps, ScalarFunction } from "./base/function.ts";
 
 /**
- * The name of the sleep function. The binder recognises it, because it requires a separate right.
+ * The name of the sleep function. The binder recognises it, because calling it requires a separate
+ * right.
  */
 export const SLEEP = "pg_sleep";
 
-/** The result of current_database(), because a server has a single database. */
+/** The result of current_database(). A server has a single database. */
 const DATABASE_NAME = "tidemark";
 
 const NAMES: DataType = { kind: "array", element: TEXT };
@@ -45,7 +46,8 @@ export const SESSION_FUNCTIONS: readonly ScalarFunction[] = [
     ["current_schemas"],
     overload([BOOLEAN], NAMES, currentSchemas, { volatility: "stable" }),
   ),
-  // Always false: a server answers no requests during recovery, and there are no standby servers.
+  // These functions always return false: a server answers no requests during recovery, and there
+  // are no standby servers.
   ...functionsNamed(
     ["pg_is_in_recovery"],
     overload([], BOOLEAN, () => false, { volatility: "stable" }),
@@ -72,7 +74,7 @@ export const SESSION_FUNCTIONS: readonly ScalarFunction[] = [
   ...functionsNamed([SLEEP], overload([DOUBLE], TEXT, sleep, { volatility: "volatile" })),
 ];
 
-/** Returns a claim of the caller's token, or NULL if the token lacks it. */
+/** Returns a claim of the caller's token, or NULL if the token does not have the claim. */
 function claim([name = null]: readonly Value[], { claims = {} }: CallDeps): Value {
   const key = name as string;
   return Object.hasOwn(claims, key) ? (claims[key] ?? null) : null;
@@ -104,7 +106,7 @@ function currentSetting(
   );
 }
 
-/** Changes a setting. NULL resets it to its default. */
+/** Implements set_config, which changes a setting. NULL resets the setting to its default. */
 function setConfig(
   [name = null, value = null, isLocal = null]: readonly Value[],
   call: CallDeps,
@@ -120,8 +122,8 @@ function setConfig(
 }
 
 /**
- * Sleeps for the given number of seconds. Returns an empty string, as PostgreSQL displays a void
- * result.
+ * Implements pg_sleep, which sleeps for the given number of seconds. It returns an empty string,
+ * as PostgreSQL displays a void result.
  */
 function sleep([seconds = 0]: readonly Value[], call: CallDeps): Value {
   call.sleep(Number(seconds));

@@ -61,7 +61,10 @@ function operator(op: string, kind: GeometricKind): Overload[] {
   return form === undefined ? [] : [overload([{ kind }, { kind }], form.result, form.evaluate)];
 }
 
-/** For each type, the types that the function named after it converts. */
+/**
+ * The target and source types of the functions that convert geometric values. Each function is
+ * named after its target type.
+ */
 const CASTS: readonly (readonly [to: GeometricKind, from: readonly GeometricKind[]])[] = [
   ["point", ["box", "circle", "lseg", "polygon"]],
   ["box", ["circle", "point", "polygon"]],

@@ -18,7 +18,7 @@ import type { ScalarFunction } from "./base/function.ts";
 
 const UNITS = ["bytes", "kB", "MB", "GB", "TB", "PB"] as const;
 
-/** The limit, exclusive, of a size in one unit. A larger size is written in the next unit. */
+/** The exclusive upper limit for a size in one unit. A larger size is written in the next unit. */
 const UNIT_MAX = 10_240n;
 
 /**

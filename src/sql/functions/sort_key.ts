@@ -11,7 +11,7 @@ import {
 import { firstType, functionsNamed, overload } from "./base/define.ts";
 import type { ScalarFunction } from "./base/function.ts";
 
-/** The name by which followed queries call the function. */
+/** The name under which live queries call the function. */
 export const SORT_KEY = "sort_key";
 
 export const SORT_KEY_FUNCTIONS: readonly ScalarFunction[] = functionsNamed(

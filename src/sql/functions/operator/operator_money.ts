@@ -1,6 +1,6 @@
 /**
- * Defines arithmetic on amounts of money. Results are rounded to cents. As in PostgreSQL, a
- * quotient by an integer is truncated instead.
+ * Defines arithmetic on amounts of money. Products, and quotients by a FLOAT or DOUBLE, are rounded
+ * to cents. As in PostgreSQL, a quotient by an integer is truncated to cents.
  */
 import {
   addWhole,

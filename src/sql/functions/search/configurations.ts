@@ -24,10 +24,13 @@ const STOP_WORDS: ReadonlySet<string> = new Set(
   ).split(" "),
 );
 
-/** The configuration for calls that name none. */
+/** The text search configuration for calls that do not name one. */
 export const DEFAULT_CONFIGURATION: SearchConfiguration = "english";
 
-/** Returns the text search configuration with a name. @throws {DatabaseError} OBJECT_NOT_FOUND */
+/**
+ * Returns the text search configuration with the given name. @throws {DatabaseError}
+ * OBJECT_NOT_FOUND
+ */
 export function configurationOf(name: string): SearchConfiguration {
   const known = name
     .trim()
@@ -41,12 +44,12 @@ export function configurationOf(name: string): SearchConfiguration {
   );
 }
 
-/** A token of a document, and the word that it becomes in a search. */
+/** A token of a document, and the word to which a configuration reduces it. */
 export interface FoundWord {
   readonly token: SearchToken;
-  /** The word; undefined for a stop word, which has a position but is not kept. */
+  /** The word; undefined for a stop word, which counts as a position but is not kept. */
   readonly word: string | undefined;
-  /** The number of the word in the text, counted from 1, at most TS_POSITION_MAX. */
+  /** The position of the word in the text, counted from 1, at most TS_POSITION_MAX. */
   readonly position: number;
 }
 
@@ -75,14 +78,14 @@ export function wordOfToken(
   return configuration === "english" && kind === "word" ? stemmed(lower) : lower;
 }
 
-/** PostgreSQL's dictionaries that the configurations use. */
+/** The names of PostgreSQL's dictionaries, with the configurations that use them. */
 const DICTIONARIES: ReadonlyMap<string, SearchConfiguration> = new Map([
   ["simple", "simple"],
   ["english_stem", "english"],
 ]);
 
 /**
- * Returns the words that a dictionary produces from a token; none for a stop word.
+ * Returns the words that a dictionary produces from a token; an empty list for a stop word.
  *
  * @throws {DatabaseError} OBJECT_NOT_FOUND
  */

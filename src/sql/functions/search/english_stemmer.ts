@@ -2,11 +2,11 @@
  * Implements the English stemmer of the Snowball project (Porter 2), written from its description:
  * https://snowballstem.org/algorithms/english/stemmer.html
  *
- * Each step looks for the longest of its suffixes. If the word ends in that suffix but outside the
- * region that the step requires, the step changes nothing.
+ * Each step looks for the longest of its suffixes that the word ends in. If that suffix lies
+ * outside the region that the step requires, the step changes nothing.
  */
 
-/** Words whose stems do not follow from the rules. */
+/** Words whose stems do not follow from the rules of the stemmer. */
 const EXCEPTIONS: ReadonlyMap<string, string> = new Map([
   ["skis", "ski"],
   ["skies", "sky"],
@@ -24,20 +24,23 @@ const EXCEPTIONS: ReadonlyMap<string, string> = new Map([
   ),
 ]);
 
-/** Words that are complete once a plural ending has been removed. */
+/** Words that are not shortened further once a plural ending has been removed. */
 const COMPLETE: ReadonlySet<string> = new Set(
   "inning outing canning herring earring proceed exceed succeed".split(" "),
 );
 
 /**
- * Prefixes that are exceptions to the rule for the first region, which begins right after them.
+ * Prefixes that are exceptions to the rule for the first region of a word. The region begins
+ * directly after the prefix.
  */
 const BEGINNINGS = ["gener", "commun", "arsen"];
 
 const VOWEL = /[aeiouy]/;
 const DOUBLE = /(?:bb|dd|ff|gg|mm|nn|pp|rr|tt)$/;
 
-/** Suffixes and their replacements. A longer suffix precedes the suffixes that it ends with. */
+/**
+ * Suffixes and their replacements. A longer suffix is listed before any suffix that it ends with.
+ */
 type Endings = readonly (readonly [ending: string, instead: string])[];
 
 const STEP_2: Endings = [
@@ -83,14 +86,14 @@ const STEP_4 = "ement ance ence able ible ment ant ent ism ate iti ous ive ize i
   " ",
 );
 
-/** Returns the stem of a word in lower case. */
+/** Returns the stem of a lower-case English word. */
 export function englishStem(word: string): string {
   if (word.length <= 2) return word;
   return EXCEPTIONS.get(word) ?? new Stemming(word).stem();
 }
 
 class Stemming {
-  /** The word. Y stands for a y that is a consonant. */
+  /** The word. A capital Y marks a y that is a consonant. */
   #word: string;
   readonly #first: number;
   readonly #second: number;
@@ -187,7 +190,7 @@ class Stemming {
   }
 }
 
-/** Replaces each y that is a consonant, at the start of the word or after a vowel, by Y. */
+/** Replaces each consonant y, at the start of the word or after a vowel, with Y. */
 function withConsonantY(word: string): string {
   let marked = "";
   for (let at = 0; at < word.length; at += 1) {
@@ -198,7 +201,7 @@ function withConsonantY(word: string): string {
   return marked;
 }
 
-/** Returns the position after the first consonant that follows a vowel, where a region begins. */
+/** Returns the start of a region: the position after the first consonant that follows a vowel. */
 function regionAfter(word: string, from: number): number {
   for (let at = from + 1; at < word.length; at += 1) {
     if (VOWEL.test(word.charAt(at - 1)) && !VOWEL.test(word.charAt(at))) return at + 1;

@@ -1,6 +1,6 @@
 /**
- * Implements ts_headline, which returns the part of a text that fits a query best, with the words
- * of the query marked.
+ * Implements ts_headline, which returns the part of a text that best matches a query, with the
+ * words of the query marked.
  *
  * The part is chosen as in PostgreSQL. A cover is a shortest run of tokens that begins and ends
  * with a query word and matches the query. Without fragments, the headline is the cover with the
@@ -39,25 +39,25 @@ const DEFAULTS: HeadlineOptions = {
 /** The maximum length in bytes of StartSel, StopSel and FragmentDelimiter, as in PostgreSQL. */
 const SIGN_BYTES_MAX = 32_767;
 
-/** The maximum number of runs to test. It bounds the time for a long text. */
+/** The maximum number of token runs to test, which bounds the time for a long text. */
 const TESTS_MAX = 20_000;
 
-/** A piece of the text, with the query words that it matches. */
+/** A token or separator of the text, with the query words that it matches. */
 interface TextEntry {
   readonly piece: TextPiece;
   readonly found: readonly TsQueryWord[];
-  /** If the piece is a word, its position in the document. */
+  /** The position of the entry in the document, if it is a word. */
   readonly position: number;
 }
 
-/** The tokens from index `from` to index `to`, inclusive. */
+/** A run of tokens from index `from` to index `to`, inclusive. */
 interface TextRun {
   readonly from: number;
   readonly to: number;
 }
 
 /**
- * Returns the part of a text that matches a query best, with the matching words marked.
+ * Returns the part of a text that best matches a query, with the matching words marked.
  * @throws {DatabaseError} INVALID_VALUE for unknown or contradictory options.
  */
 export function headlineOf(
@@ -120,7 +120,7 @@ class Headline {
     return [this.#best() ?? this.#beginning()];
   }
 
-  /** Returns the first MinWords words of the text, the headline if nothing matches. */
+  /** Returns the first MinWords words of the text, which are the headline if nothing matches. */
   #beginning(): TextRun {
     let count = 0;
     let to = -1;
@@ -131,7 +131,10 @@ class Headline {
     return { from: 0, to };
   }
 
-  /** Returns the best cover, extended or cut to fit; undefined if there is none. */
+  /**
+   * Returns the best cover, extended or cut to the requested length; undefined if there is no
+   * cover.
+   */
   #best(): TextRun | undefined {
     let best: (TextRun & { found: number; isWhole: boolean }) | undefined;
     for (const cover of this.#covers()) {
@@ -149,7 +152,7 @@ class Headline {
     return best;
   }
 
-  /** Extends or cuts a cover to between MinWords and MaxWords. */
+  /** Extends or cuts a cover to a length between MinWords and MaxWords. */
   #fitted(cover: TextRun): TextRun & { found: number } {
     const { maxWords, minWords } = this.#options;
     let { from, to } = { from: cover.from, to: cover.from };
@@ -225,7 +228,10 @@ class Headline {
     return parts;
   }
 
-  /** Extends a part on both sides to MaxWords words, without overlapping parts chosen earlier. */
+  /**
+   * Extends a part of a cover on both sides to MaxWords words, without overlapping parts chosen
+   * earlier.
+   */
   #stretched(
     { from, to, words: given }: TextRun & { words: number },
     chosen: readonly TextRun[],
@@ -252,7 +258,7 @@ class Headline {
     return { from: start, to: end };
   }
 
-  /** Yields the shortest runs that match the query, ordered by their start. */
+  /** Yields the shortest token runs that match the query, ordered by their start. */
   *#covers(): Generator<TextRun> {
     const query = this.#query;
     if (query === undefined) return;
@@ -292,14 +298,17 @@ class Headline {
     return (this.#entries[at]?.found.length ?? 0) > 0;
   }
 
-  /** Whether a piece counts as a word. Compounds do not, because their parts are counted. */
+  /**
+   * Whether an entry of the text counts as a word. A compound does not, because its parts are
+   * counted.
+   */
   #isWord(at: number): boolean {
     const kind = this.#entries[at]?.piece.kind;
     return kind !== undefined && kind !== "space" && kind !== "tag" && kind !== "compound";
   }
 
   /**
-   * Whether a headline should not end at this piece because it is a number, short, or not a word.
+   * Whether a headline should not end with an entry because it is a number, short, or not a word.
    */
   #isBadEnd(at: number): boolean {
     const entry = this.#entries[at];
@@ -327,11 +336,14 @@ function wordsOf(query: TsQuery): readonly TsQueryWord[] {
   return [...wordsOf(query.left), ...wordsOf(query.right)];
 }
 
-/** An option: a name, and a value that is either in double quotes or free of spaces and commas. */
+/**
+ * Matches a headline option: a name, and a value that is either in double quotes or free of spaces
+ * and commas.
+ */
 const OPTION = /\s*([A-Za-z]\w*)\s*=\s*("(?:[^"]|"")*"|[^\s,]+)\s*(?:,|$)/y;
 const TRUE = /^(?:1|on|true|t|y|yes)$/i;
 
-/** Reads options, such as `MaxWords = 10, StartSel = <em>`. @throws {DatabaseError} */
+/** Parses headline options, such as `MaxWords = 10, StartSel = <em>`. @throws {DatabaseError} */
 function optionsFrom(text: string): HeadlineOptions {
   let options = DEFAULTS;
   for (OPTION.lastIndex = 0; OPTION.lastIndex < text.trimEnd().length; ) {

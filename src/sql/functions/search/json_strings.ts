@@ -34,7 +34,7 @@ export function* jsonStrings(node: JsonNode, kinds: ReadonlySet<StringKind>): Ge
 }
 
 /**
- * Parses a filter: the name of a kind, `"all"`, or an array of these.
+ * Parses a filter: the name of a kind of strings, `"all"`, or an array of kinds.
  * @throws {DatabaseError} INVALID_VALUE
  */
 export function jsonFilter(text: string): ReadonlySet<StringKind> {

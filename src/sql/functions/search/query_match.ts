@@ -1,5 +1,5 @@
 /**
- * Tests whether a document matches a query.
+ * Tests whether a document matches a text search query.
  *
  * Phrases are matched by sets of positions. Each part of a phrase yields the positions at which it
  * ends or, if it is negated, the positions at which it does not end.
@@ -12,13 +12,13 @@ import {
   type TsWord,
 } from "../../../types/mod.ts";
 
-/** A document whose words can be looked up. */
+/** A document in which text search looks up words. */
 export interface SearchedDocument {
   /** Returns the words of the document that match a query word. */
   wordsFor(operand: TsQueryWord): readonly TsWord[];
 }
 
-/** Wraps the sorted words of a tsvector as a document that finds words by binary search. */
+/** Creates a document from the sorted words of a tsvector. It finds words by binary search. */
 export function documentOf(words: readonly TsWord[]): SearchedDocument {
   return {
     wordsFor: ({ isPrefix, word }) => {
@@ -71,15 +71,18 @@ function hasWeight({ weights }: TsQueryWord, { weight }: TsPosition): boolean {
   return weights === 0 || (weights & (1 << weight)) !== 0;
 }
 
-/** The positions in a document at which a part of a phrase ends. */
+/** The positions in a document at which a part of a phrase query ends. */
 interface PhrasePlaces {
-  /** The positions at which the part ends, in ascending order. */
+  /** The positions at which the part of the phrase ends, in ascending order. */
   readonly positions: readonly number[];
-  /** Whether the part is negated: it matches at every position except the listed ones. */
+  /**
+   * Whether the part of the phrase is negated: it matches at every position except the listed
+   * ones.
+   */
   readonly isNegated: boolean;
-  /** The distance between the first and the last position of the part. */
+  /** The distance between the first and the last word of the phrase part, in positions. */
   readonly width: number;
-  /** Whether the document contains the part, but not its positions. */
+  /** Whether the document contains the part of the phrase but does not record its positions. */
   readonly isUnknown?: true;
 }
 
@@ -138,7 +141,10 @@ function shifted(places: PhrasePlaces, by: number): PhrasePlaces {
   return { ...places, positions: places.positions.map((position) => position + by) };
 }
 
-/** Returns the positions at which both parts end. The result is negated if both parts are. */
+/**
+ * Returns the positions at which both parts of a phrase end. The result is negated if both parts
+ * are.
+ */
 function meeting(left: PhrasePlaces, right: PhrasePlaces, width: number): PhrasePlaces {
   if (left.isNegated && right.isNegated) {
     return { positions: union(left.positions, right.positions), isNegated: true, width };
@@ -152,7 +158,7 @@ function meeting(left: PhrasePlaces, right: PhrasePlaces, width: number): Phrase
   return { positions: kept, isNegated: false, width };
 }
 
-/** Returns the positions at which at least one of the parts ends. */
+/** Returns the positions at which at least one of two parts of a phrase ends. */
 function eitherOf(left: PhrasePlaces, right: PhrasePlaces): PhrasePlaces {
   if (isNowhere(left)) return right;
   if (isNowhere(right)) return left;

@@ -1,6 +1,6 @@
 /**
- * Creates queries from strings. Words are normalised by the same configuration as the words of
- * documents, and stop words are removed.
+ * Creates text search queries from strings. Words are normalised by the same configuration as the
+ * words of documents, and stop words are removed.
  */
 import {
   parsedTsQuery,
@@ -11,7 +11,7 @@ import {
 } from "../../../types/mod.ts";
 import { foundWords, type SearchConfiguration } from "./configurations.ts";
 
-/** The operator that joins the words of one string. */
+/** The operator that joins the words of a string into a text search query. */
 type Joining = "and" | "phrase";
 
 interface WordMarks {
@@ -21,7 +21,10 @@ interface WordMarks {
 
 const PLAIN: WordMarks = { isPrefix: false, weights: 0 };
 
-/** Evaluates `to_tsquery`: parses a string with operators. @throws {DatabaseError} INVALID_SQL */
+/**
+ * Evaluates `to_tsquery`, which parses a string with operators. @throws {DatabaseError}
+ * INVALID_SQL
+ */
 export function queryFromOperators(
   text: string,
   configuration: SearchConfiguration,
@@ -32,8 +35,8 @@ export function queryFromOperators(
 }
 
 /**
- * Evaluates `plainto_tsquery` and `phraseto_tsquery`. Every word must occur, in any order for the
- * former and in the given order for the latter.
+ * Evaluates `plainto_tsquery`, for which the words may occur in any order, and `phraseto_tsquery`,
+ * for which they must occur in the given order.
  */
 export function queryFromWords(
   text: string,
@@ -71,8 +74,8 @@ function joined(left: TsQueryPart, right: TsQueryPart, as: Joining): TsQueryPart
 }
 
 /**
- * A part of a web search query: a quoted phrase, a word or a punctuation mark, after any minus
- * signs.
+ * Matches a part of a web search query: a quoted phrase, a word or a punctuation mark, after any
+ * minus signs.
  */
 const WEB_PART =
   /\s*((?:-\s*)*)(?:"([^"]*)(?:"|$)|(or(?![\p{L}\p{N}_-])|[^\s"!&|()<:]+|[!&|()<:]))/iuy;

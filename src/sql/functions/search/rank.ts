@@ -2,8 +2,8 @@
  * Implements `ts_rank` and `ts_rank_cd`, which rate how well a document matches a query, with
  * PostgreSQL's formulas.
  *
- * ts_rank adds up the weights of the positions of each word, where each further position counts
- * less. Words joined by AND are rated by their distance. ts_rank_cd adds up the densities of the
+ * ts_rank adds up the weights of the positions of each word; each further position counts less.
+ * Words joined by AND are rated by their distance. ts_rank_cd adds up the densities of the
  * shortest extents of the document that match the query. Numbers are rounded to 32 bits wherever
  * PostgreSQL does so.
  */
@@ -49,8 +49,8 @@ export function rankWeights(given: readonly unknown[] | undefined): readonly num
 export interface RankOptions {
   readonly weights: readonly number[];
   /**
-   * A bit mask: 1 and 2 divide by the document's length, 8 and 16 by the number of distinct words,
-   * and 32 divides the rank by itself plus 1.
+   * A bit mask that selects how ranks are normalised: 1 and 2 divide by the document's length, 8
+   * and 16 by the number of distinct words, and 32 divides the rank by itself plus 1.
    */
   readonly normalization: number;
 }
@@ -149,10 +149,7 @@ function rankTogether(
   return rank;
 }
 
-/**
- * Yields a rating of closeness for each pair of a position of one word and a position of the
- * other.
- */
+/** Yields a closeness rating for each pair of positions of two words. */
 function* closenesses(
   places: readonly RankedPlace[],
   others: readonly RankedPlace[],
@@ -180,7 +177,7 @@ function lengthOf(words: readonly TsWord[]): number {
 }
 
 /**
- * Divides a rank as the normalization bits request.
+ * Normalises a rank as the normalization bits request.
  *
  * @param round Rounds each intermediate result. ts_rank computes in 32 bits, and ts_rank_cd in 64.
  */
@@ -201,7 +198,7 @@ function identity(value: number): number {
   return value;
 }
 
-/** A position in the document at which query words occur. */
+/** A position in a document at which words of the query occur. */
 interface DensityPlace {
   readonly at: number;
   readonly weight: number;
@@ -250,7 +247,7 @@ export function densityRankOf(
   return fround(normalized(value, words, { bits: normalization & ~7, round: identity }));
 }
 
-/** A word of the document at one of its positions. Several words may have the same position. */
+/** An occurrence of a word of the document. Several words may have the same position. */
 interface WordPlace extends DensityPlace {
   readonly word: string;
   readonly operands: Set<string>;
@@ -276,7 +273,7 @@ function densityPlaces(words: readonly TsWord[], query: TsQuery): DensityPlace[]
   );
 }
 
-/** Returns the next shortest extent of positions that matches the query. */
+/** Returns the next shortest extent of positions in a document that matches the query. */
 function nextExtent(
   places: readonly DensityPlace[],
   query: TsQuery,

@@ -42,7 +42,9 @@ import { densityRankOf, type RankOptions, rankOf, rankWeights } from "./rank.ts"
 const TEXTS: DataType = { kind: "array", element: TEXT };
 const FLOATS: DataType = { kind: "array", element: FLOAT };
 
-/** Parses a query. The result is cached, because a query is often used for many rows. */
+/**
+ * Parses a text search query. The result is cached, because a query is often used for many rows.
+ */
 export const queryOf = remembering((text) => ({ query: tsQueryFromText(text) }));
 
 export function vectorOfText(text: string, configuration = DEFAULT_CONFIGURATION): TsWord[] {
@@ -50,7 +52,7 @@ export function vectorOfText(text: string, configuration = DEFAULT_CONFIGURATION
 }
 
 /**
- * Returns a single document for several strings. A gap of one position between the strings keeps
+ * Combines several strings into a single document. A gap of one position between the strings keeps
  * phrases from matching across them.
  */
 function vectorOfTexts(texts: Iterable<string>, configuration: SearchConfiguration): TsWord[] {
@@ -70,7 +72,10 @@ function vectorOfTexts(texts: Iterable<string>, configuration: SearchConfigurati
   return tsVectorOf(words);
 }
 
-/** Creates the overloads of a function with and without a configuration as its first argument. */
+/**
+ * Creates the overloads of a function with and without a text search configuration as its first
+ * argument.
+ */
 function configured(
   parameters: readonly ParameterType[],
   result: DataType,
@@ -122,8 +127,8 @@ function setWeight([vector = null, letter = null, chosen]: readonly Value[]): st
 }
 
 /**
- * Concatenates two documents. The positions of the second document continue after those of the
- * first.
+ * Concatenates two documents. The positions of the second document continue after the last
+ * position of the first.
  */
 export function joinedVectors(left: Value, right: Value): string {
   const first = tsVectorFromText(left as string);
@@ -220,7 +225,7 @@ function isBinary(type: DataType | undefined): boolean {
   return type?.kind === "json" && type.binary;
 }
 
-/** Formats JSON without whitespace between its parts. */
+/** Formats a JSON document without whitespace between its tokens. */
 function compactJson(node: JsonNode): string {
   if (node === null || typeof node !== "object") return textFromJson(node);
   if (isJsonArray(node)) return `[${node.map(compactJson).join(",")}]`;
@@ -259,7 +264,8 @@ function withoutWords(words: readonly TsWord[], removed: readonly Value[]): TsWo
 }
 
 /**
- * Returns the words that have positions with one of the given weights, and only those positions.
+ * Returns the words that have positions with one of the given weights. Other positions of these
+ * words are omitted.
  */
 function filtered(words: readonly TsWord[], letters: readonly Value[]): TsWord[] {
   const kept = new Set(letters.map(weightFrom));
@@ -274,7 +280,7 @@ function filtered(words: readonly TsWord[], letters: readonly Value[]): TsWord[]
 const wordCount = ([vector = null]: readonly Value[]): number =>
   tsVectorFromText(vector as string).length;
 
-/** The overload of `length` for a document. It returns the number of distinct words. */
+/** The overload of `length` for a document, which returns the number of distinct words. */
 export const VECTOR_LENGTH: Overload = overload([TSVECTOR], INT, wordCount);
 
 export const SEARCH_FUNCTIONS: readonly ScalarFunction[] = [

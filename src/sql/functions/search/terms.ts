@@ -2,12 +2,12 @@
  * Derives the terms of an inverted index from values, and term queries from conditions.
  *
  *     words       'cat':3 'hat':5          cat  hat                @@: as the query says
- *     trigrams    cat                      ␣␣c ␣ca cat at␣         LIKE: those of the pattern
+ *     trigrams    cat                      ␣␣c ␣ca cat at␣         LIKE: trigrams of the pattern
  *     document    {"a": {"b": 1}}          ka  ka.b  va.b#1        @>: all terms of the document
  *     elements    {1,2}                    1  2                    @>: all elements, &&: any
  *
- * A query finds all rows that meet the condition. It may find others too, so the condition is
- * still tested on each row.
+ * A term query finds all rows that satisfy the condition. It may also find other rows, so the
+ * condition is still tested on each row.
  */
 import { TERM_SEPARATOR, type TermQuery } from "../../../storage/mod.ts";
 import {
@@ -28,15 +28,15 @@ import { queryOf } from "./search_functions.ts";
 import { distinctTrigrams, leastCommon, trigramsOfLike } from "./trigrams.ts";
 
 /**
- * The maximum number of characters of a value in its term. Longer values share the term of their
- * prefix.
+ * The maximum number of characters of a value in its term. Longer values with the same prefix
+ * share a term.
  */
 const VALUE_CHARACTERS = 64;
 
-/** The separator that follows each key in the path of a term. */
+/** The separator that follows each key in the path of a JSON term. */
 const KEY_END = "\u0001";
 
-/** Returns the terms of a non-NULL value, joined into one string. */
+/** Returns the index terms of a non-NULL value, joined into one string. */
 export function joinedTerms(kind: TermKind, type: DataType, value: Value): string {
   return [...termsOf(kind, type, value)].map(withoutSeparator).join(TERM_SEPARATOR);
 }
@@ -78,8 +78,8 @@ function documentTerms(node: JsonNode): Set<string> {
 }
 
 /**
- * Adds the terms of a document. Array positions are not part of a path, because containment
- * ignores them.
+ * Adds the index terms of a JSON document. Array positions are not part of a path, because
+ * containment ignores them.
  */
 function addDocument(node: JsonNode, path: string, terms: Set<string>): void {
   if (isJsonArray(node)) {
@@ -109,7 +109,7 @@ function scalarText(node: null | boolean | string | { readonly number: string })
   return `#${Number(node.number)}`;
 }
 
-/** The operators for which an inverted index finds rows. The indexed value is the left operand. */
+/** The operators that an inverted index supports. The indexed value is the left operand. */
 export type TermOperator =
   | "@@"
   | "LIKE"
@@ -123,7 +123,10 @@ export type TermOperator =
   | "?|"
   | "?&";
 
-/** The equivalents of an SQL operator for an indexed value as its left or right operand. */
+/**
+ * The index operators that correspond to an SQL operator, depending on whether the indexed value
+ * is its left or right operand.
+ */
 type OperatorSides = Readonly<{ left?: TermOperator; right?: TermOperator }>;
 
 const OPERATORS: Readonly<Record<TermKind, ReadonlyMap<string, OperatorSides>>> = {
@@ -152,7 +155,7 @@ const OPERATORS: Readonly<Record<TermKind, ReadonlyMap<string, OperatorSides>>> 
 };
 
 /**
- * Returns the index operator that finds rows for an SQL operator, if there is one.
+ * Returns the index operator that finds rows for an SQL operator; undefined if there is none.
  *
  * @param side The operand of the SQL operator that is indexed.
  */
@@ -165,7 +168,7 @@ export function termOperatorOf(
 }
 
 /**
- * Returns the term query for a condition; undefined if any row may meet the condition. @throws
+ * Returns the term query for a condition; undefined if any row may satisfy the condition. @throws
  * {DatabaseError}
  */
 export function termQueryOf(
@@ -176,7 +179,7 @@ export function termQueryOf(
     value,
   }: { readonly kind: TermKind; readonly type: DataType; readonly value: Value },
 ): TermQuery | undefined {
-  // The condition is NULL for every row, so no row meets it.
+  // The condition is NULL for every row, so no row satisfies it.
   if (value === null) return NOTHING;
   switch (operator) {
     case "@@":
@@ -216,7 +219,7 @@ function keysIn(value: Value): string[] {
 }
 
 /**
- * Returns the query for documents that have a key in the sense of `?`: as a key of the top-level
+ * Returns the term query for documents that have a key according to `?`: as a key of the top-level
  * object, as a string in the top-level array, or as the document itself.
  */
 function queryOfKey(key: string): TermQuery {
@@ -239,8 +242,8 @@ function someOf(least: number, terms: Iterable<string>): TermQuery {
 }
 
 /**
- * Returns a query for rows that have all of the terms; undefined if there are no terms, because
- * then every row qualifies.
+ * Returns a query for rows that have all of the given terms; undefined if there are no terms,
+ * because then every row qualifies.
  */
 function allOf(terms: Iterable<string>): TermQuery | undefined {
   const parts = Array.from(terms, exactly);

@@ -7,22 +7,22 @@
  */
 
 export type SearchTokenKind =
-  /** A word without digits, or a part of a compound. */
+  /** A word without digits, or a part of a compound word. */
   | "word"
   /**
-   * Any other token: a number, a host, a path or a word with digits. Its text is kept as it is,
-   * except for case.
+   * Any other token: a number, a host, a path or a word with digits. Its text is unchanged except
+   * for case.
    */
   | "other";
 
 export interface SearchToken {
   readonly kind: SearchTokenKind;
   readonly text: string;
-  /** The start of the token in the text, in UTF-16 units. */
+  /** The start of the token in the text, in UTF-16 code units. */
   readonly start: number;
 }
 
-/** A piece of a text: a token, or the text between two tokens. */
+/** A segment of a text: a token, or the text between two tokens. */
 export interface TextPiece {
   /**
    * - word, number, other: a token
@@ -33,12 +33,13 @@ export interface TextPiece {
    */
   readonly kind: "word" | "number" | "other" | "compound" | "tag" | "mark" | "space";
   readonly text: string;
-  /** The token; absent for a piece that searches skip. */
+  /** The token; absent for a segment that searches skip. */
   readonly token?: SearchToken;
 }
 
 /**
- * All repetitions are bounded, so that no pattern reads the whole rest of a text at each position.
+ * All repetitions are bounded, so that no pattern can scan the whole rest of a text at each
+ * position.
  */
 const LABEL = String.raw`[A-Za-z0-9](?:[A-Za-z0-9_-]{0,62}[A-Za-z0-9])?`;
 const HOST = String.raw`(?:${LABEL}\.){1,20}[A-Za-z]{2,63}(?![\p{L}\p{N}])(?::\d+)?`;
@@ -78,8 +79,8 @@ const HAS_DIGIT = /\p{N}/u;
 const STARTS = /[\p{L}\p{M}\p{N}<&+/~-]/u;
 
 /**
- * Yields the tokens in order. A compound precedes its parts, and an address precedes its host and
- * path.
+ * Yields the tokens of a text in order. A compound precedes its parts, and an address precedes its
+ * host and path.
  */
 export function* searchTokens(text: string): Generator<SearchToken> {
   for (let at = 0; at < text.length; ) {
@@ -99,8 +100,8 @@ export function* searchTokens(text: string): Generator<SearchToken> {
 const NUMBER = /^[+-]?\d+(?:\.\d+)*(?:[eE][+-]?\d+)?$/;
 
 /**
- * Yields all pieces of a text in order. Apart from compounds, whose parts follow, the pieces make
- * up the entire text.
+ * Yields all segments of a text in order. Except for compounds, which are followed by their parts,
+ * the segments make up the entire text.
  */
 export function* textPieces(text: string): Generator<TextPiece> {
   let spaceFrom = 0;

@@ -13,7 +13,7 @@ import { remembering } from "../base/remembering.ts";
 import { literalRuns } from "../regex/like.ts";
 import { searchEffort } from "./search_effort.ts";
 
-/** The minimum similarity for `%` to be true. */
+/** The minimum similarity at which the operator `%` is true. */
 const SIMILAR = 0.3;
 const WORD_SIMILAR = 0.6;
 const STRICT_WORD_SIMILAR = 0.5;
@@ -36,7 +36,7 @@ function* orderedTrigrams(text: string): Generator<OrderedTrigram> {
   }
 }
 
-/** Yields every sequence of three consecutive characters. */
+/** Yields every sequence of three consecutive characters of a padded word. */
 function* trigramsIn(padded: string): Generator<string> {
   if (!/[\ud800-\udfff]/.test(padded)) {
     for (let at = 0; at + 3 <= padded.length; at += 1) yield padded.slice(at, at + 3);
@@ -63,7 +63,7 @@ const trigramsOf = remembering((text): ReadonlySet<string> => distinctTrigrams(t
  * Returns trigrams that occur in every text that matches a LIKE or ILIKE pattern.
  *
  *     'abc%'     ␣␣a ␣ab abc        the text begins with the word
- *     '%ab cd%'  ab␣ ␣␣c ␣cd        the outer ends of the words are unknown
+ *     '%ab cd%'  ab␣ ␣␣c ␣cd        the words may continue beyond the pattern
  */
 export function trigramsOfLike(pattern: string): Set<string> {
   const found = new Set<string>();
@@ -77,7 +77,7 @@ export function trigramsOfLike(pattern: string): Set<string> {
       const begins = match.index > 0 || isFirst;
       const ends = match.index + word.length < text.length || isLast;
       for (const trigram of trigramsIn(`${begins ? "  " : ""}${word}${ends ? " " : ""}`)) {
-        // The lower case of a sigma depends on the characters around it.
+        // The lower case of the Greek letter sigma depends on the characters around it.
         if (!/[σς]/u.test(trigram)) found.add(trigram);
       }
     }
@@ -86,8 +86,8 @@ export function trigramsOfLike(pattern: string): Set<string> {
 }
 
 /**
- * Returns the smallest number of common trigrams, out of `count`, with which an operator can be
- * true.
+ * Returns the minimum number of common trigrams, out of `count`, for which a similarity operator
+ * can be true.
  */
 export function leastCommon(count: number, operator: "%" | "<%" | "<<%"): number {
   const least = { "%": SIMILAR, "<%": WORD_SIMILAR, "<<%": STRICT_WORD_SIMILAR }[operator];
@@ -125,7 +125,7 @@ class ExtentSearch {
   readonly #sought: ReadonlySet<string>;
   readonly #all: readonly OrderedTrigram[];
   readonly #isStrict: boolean;
-  /** The last position of each trigram in the part of the text compared so far. */
+  /** The last position of each trigram in the part of the text that has been compared so far. */
   readonly #lastAt = new Map<string, number>();
   #from = -1;
   #size = 0;
@@ -156,8 +156,8 @@ class ExtentSearch {
   }
 
   /**
-   * Returns the greatest similarity of an extent that ends at `end`, and records where that extent
-   * begins.
+   * Returns the greatest similarity of any extent that ends at `end`, and records where that
+   * extent begins.
    */
   #endAt(end: number): number {
     if (this.#from < 0) {

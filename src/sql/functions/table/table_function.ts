@@ -10,7 +10,7 @@ import type { CallDeps, Signature } from "../base/function.ts";
 
 export interface ResultColumn {
   /**
-   * The name of the column. If it is undefined, the column is named after the alias of the call
+   * The name of the result column. If undefined, the column is named after the alias of the call
    * or, without an alias, after the function.
    */
   readonly name: string | undefined;
@@ -21,31 +21,31 @@ export interface ResultColumn {
 
 export interface TableForm extends Signature {
   /**
-   * Whether the function is called even if an argument is NULL. If not, a NULL argument gives no
-   * rows.
+   * Whether the function is called even if an argument is NULL. If false, a NULL argument yields
+   * no rows.
    */
   readonly seesNull?: boolean;
   /**
-   * The columns for the given argument types after casting, or undefined if the function turns out
-   * not to accept these types. "defined" means that the call lists its columns: `AS x (a INT, b
-   * TEXT)`.
+   * The result columns for the given argument types after casting, or undefined if the function
+   * turns out not to accept these types. "defined" means that the call lists its columns: `AS x (a
+   * INT, b TEXT)`.
    */
   readonly columns:
     | "defined"
     | ((types: readonly DataType[]) => readonly ResultColumn[] | undefined);
   /**
-   * Computes an array of rows from the arguments, which `rows` then receives instead of the
+   * Computes an array of rows from the arguments. `rows` then receives this array instead of the
    * arguments. Only for functions whose rows depend on the environment of the statement.
    */
   readonly compute?: (values: readonly Value[], call: CallDeps) => Value;
   /**
-   * Yields the rows of a call.
+   * Yields the rows of a function call.
    * @throws {DatabaseError} VALUE_OUT_OF_RANGE, INVALID_VALUE, …
    */
   rows(values: readonly Value[], shape: CallRowShape): Iterable<Row>;
 }
 
-/** The argument types and the columns of a call, on which its rows depend. */
+/** The argument types and result columns of a call, which determine the shape of its rows. */
 export interface CallRowShape {
   /** The types of the arguments after casting. */
   readonly types: readonly DataType[];
@@ -58,7 +58,7 @@ export interface TableFunction {
   readonly forms: readonly TableForm[];
 }
 
-/** Returns the columns of a table function with a single column without a fixed name. */
+/** Returns the columns of a table function that has a single column without a fixed name. */
 export function oneColumn(type: DataType): () => readonly ResultColumn[] {
   return () => [{ name: undefined, type }];
 }

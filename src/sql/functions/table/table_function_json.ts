@@ -31,7 +31,7 @@ interface Document {
 }
 
 /**
- * Returns the JSON document passed to a call.
+ * Returns the JSON document passed to a table function.
  * @throws {DatabaseError} INVALID_VALUE if the document is not of the required `kind`.
  */
 function documentOf(value: Value | undefined, kind: "array" | "object"): Document {
@@ -98,8 +98,8 @@ const OBJECT_KEYS: Omit<TableForm, "parameters"> = {
 };
 
 /**
- * Returns the members of a JSON object that `columns` names, cast to the column types. For a
- * missing member, the value comes from `record`, if there is one.
+ * Returns the members of a JSON object that correspond to `columns`, cast to the column types. The
+ * value of a missing member comes from `record`, if there is one.
  */
 function recordRow(
   text: string,
@@ -174,7 +174,8 @@ function requireObject(text: string, slice: JsonSlice): void {
 }
 
 /**
- * Returns the columns of a function that creates records: the fields of the first argument's type.
+ * Returns the columns of a function that creates records, which are the fields of the first
+ * argument's type.
  */
 function fieldsOfRecord([record]: readonly DataType[]): readonly RowField[] | undefined {
   return record?.kind === "row" ? record.fields : undefined;

@@ -59,8 +59,8 @@ function stepOfNothing(): DatabaseError {
 }
 
 /**
- * Returns the type of a numeric series: an integer or decimal type, but never a type with rounding
- * arithmetic.
+ * Returns the type of a numeric series: an integer or decimal type, but never a floating-point
+ * type.
  */
 function seriesType(types: readonly DataType[]): DataType | undefined {
   const [type] = types;
@@ -142,8 +142,8 @@ function moments(type: DataType): TableForm {
       while (compareWhole(value, last) * direction <= 0) {
         yield [value];
         const next = addToTimestamp(value, step);
-        // If months and days have opposite signs, they may cancel out, and the series would not
-        // advance.
+        // If months and days of the step have opposite signs, they may cancel out, and the series
+        // would not advance.
         if (compareWhole(next, value) * direction <= 0) throw stepOfNothing();
         value = next;
       }
@@ -152,8 +152,8 @@ function moments(type: DataType): TableForm {
 }
 
 /**
- * The form of `unnest` for arrays. It pairs the elements of several arrays, and pads shorter
- * arrays with NULL.
+ * The form of `unnest` for arrays. It returns the elements of several arrays side by side, and
+ * pads shorter arrays with NULL.
  */
 const UNNEST: TableForm = {
   parameters: ["array"],
@@ -164,7 +164,10 @@ const UNNEST: TableForm = {
   },
 };
 
-/** The form of `unnest` that returns the words of a document, with their positions and weights. */
+/**
+ * The form of `unnest` that returns the words of a text search document, with their positions and
+ * weights.
+ */
 const UNNEST_WORDS: TableForm = {
   parameters: [TSVECTOR],
   columns: () => [
@@ -264,7 +267,8 @@ export function tableFunctionNames(): readonly string[] {
 }
 
 /**
- * Returns the form of a table function that accepts named arguments; undefined if there is none.
+ * Returns the form of a table function that accepts named arguments; undefined if there is no such
+ * form.
  */
 export function namedTableForm(name: string): Signature | undefined {
   return FUNCTIONS.get(name)?.forms.find((each) => each.parameterNames !== undefined);
@@ -279,7 +283,7 @@ export function resolveTableFunction(
   types: readonly DataType[],
 ): { readonly form: TableForm; readonly types: readonly DataType[] } | undefined {
   const all = FUNCTIONS.get(name)?.forms ?? [];
-  // A form that has no columns for these types does not apply, but the next best form may.
+  // A form without columns for these types does not apply, but the next best form may.
   for (let forms = all; ; ) {
     const best = bestFit(forms, types);
     if (best === undefined) return undefined;

@@ -20,20 +20,20 @@ import { checkMadeLength } from "../base/made_length.ts";
 import { formatText } from "./text_format.ts";
 import { casesOf } from "./text_loops.ts";
 
-/** Creates a function from a string to a string. */
+/** Creates a function that converts one string to another. */
 function onText(compute: (text: string) => string, evaluateVector?: VectorFunction): Overload {
   const options = evaluateVector === undefined ? {} : { evaluateVector };
   return overload([TEXT], TEXT, ([text = null]) => compute(text as string), options);
 }
 
 /**
- * Maps each character separately. A character whose other case is several characters long stays
- * unchanged.
+ * Changes the case of each character separately. A character stays unchanged if its other case
+ * consists of several characters.
  */
 function mapCase(text: string, change: (text: string) => string): string {
   const mapped = change(text);
-  // If the length is unchanged and no sigma occurs, no character was expanded and none depended on
-  // its neighbours.
+  // If the length is unchanged and there is no sigma, no character was expanded and none depended
+  // on its neighbours.
   if (mapped.length === text.length && !/[\u03a3\u03c3\u03c2]/.test(text)) return mapped;
   return mapCharacters(text, (character) => {
     const other = change(character);
@@ -42,8 +42,8 @@ function mapCase(text: string, change: (text: string) => string): string {
 }
 
 /**
- * The number of characters split off at a time. A one-character string takes fifty times as much
- * memory as a character within a longer string.
+ * The number of characters split off at a time. A string of one character takes fifty times as
+ * much memory as a character within a longer string.
  */
 const APART_MAX = 4096;
 
@@ -88,8 +88,8 @@ function initcap(text: string): string {
 }
 
 /**
- * Returns the function that changes case by the rules of a language; undefined if `name` is a
- * different function or there is no language.
+ * Returns the function that changes case by the rules of a language; undefined if `name` is not a
+ * function that changes case or there is no language.
  *
  * @param locale The BCP 47 tag of the language.
  */
@@ -130,8 +130,8 @@ function concat(values: readonly Value[], types: readonly DataType[], separator:
 }
 
 /**
- * Returns the first `count` characters. If `count` is negative, returns all but the last -count
- * characters.
+ * Returns the first `count` characters of a string. If `count` is negative, returns all but the
+ * last -count characters.
  */
 function left(text: string, count: number): string {
   return sliceCodePoints(text, 0, count < 0 ? codePointLength(text) + count : count);
@@ -166,7 +166,9 @@ function trim(text: string, characters: string, side: TrimSide): string {
   return text.slice(start, side === "left" ? text.length : endWithout(text, start, removed));
 }
 
-/** Returns the index of the first character that is not in `removed`. */
+/**
+ * Returns the index of the first character to keep when the characters in `removed` are trimmed.
+ */
 function startWithout(text: string, removed: CharacterPlaces): number {
   let start = 0;
   while (start < text.length) {
@@ -177,7 +179,9 @@ function startWithout(text: string, removed: CharacterPlaces): number {
   return start;
 }
 
-/** Returns the index after the last character that is not in `removed`. */
+/**
+ * Returns the index after the last character to keep when the characters in `removed` are trimmed.
+ */
 function endWithout(text: string, start: number, removed: CharacterPlaces): number {
   let end = text.length;
   while (end > start) {
@@ -236,8 +240,8 @@ function replace([text = null, from = null, to = null]: readonly Value[]): strin
 }
 
 /**
- * Returns the length that the result of a replacement will have. If the result is too long, the
- * runtime throws only after it has built most of it.
+ * Returns the length of the result of a replacement before it is made. If the result is too long,
+ * the runtime throws only after it has built most of it.
  */
 function replacedLength(source: string, from: string, to: string): number {
   const growth = to.length - from.length;
@@ -395,8 +399,8 @@ export const TEXT_FUNCTIONS: readonly ScalarFunction[] = [
 ];
 
 /**
- * The maximum length in UTF-16 units of a string for which a Map is smaller and faster than a
- * table.
+ * The maximum length of a string, in UTF-16 code units, for which a Map is smaller and faster than
+ * a table of all code points.
  */
 const MAPPED_MAX = 256;
 
@@ -454,7 +458,7 @@ function codePointsOf(text: string): Uint32Array {
   return codes.subarray(0, count);
 }
 
-/** Joins code points into a string without allocating an object for each. */
+/** Appends code points to a string without allocating an object for each. */
 class CharacterWriter {
   readonly #units: Uint16Array;
   #length = 0;

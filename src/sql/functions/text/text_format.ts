@@ -23,8 +23,8 @@ const SPECIFIER = /%(?:(\d+)\$)?(-)?(?:(\d+)|\*(?:(\d+)\$)?)?([\s\S]?)/g;
 const SPECIFIERS_MAX = 32_768;
 
 /**
- * Replaces the specifiers of a template by the remaining arguments. @throws {DatabaseError}
- * INVALID_VALUE, VALUE_TOO_LONG
+ * Implements `format`, which replaces the specifiers of a template with the remaining arguments.
+ * @throws {DatabaseError} INVALID_VALUE, VALUE_TOO_LONG
  */
 export function formatText(values: readonly Value[], types: readonly DataType[]): Value {
   const [template = null] = values;
@@ -103,7 +103,7 @@ class Arguments {
   }
 }
 
-/** Words that must be quoted when used as names, so that the output can be parsed again. */
+/** Words that must be quoted when used as names, so that generated SQL can be parsed again. */
 const RESERVED_WORDS: ReadonlySet<string> = new Set(
   (
     "all analyse analyze and any array as asc asymmetric authorization between binary both case cast check " +

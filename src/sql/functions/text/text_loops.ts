@@ -1,15 +1,15 @@
 /**
- * Implements string functions on undecoded columns, without creating a string for each row. They
- * return the same results as their counterparts for single values.
+ * Implements string functions on columns of undecoded UTF-8, without creating a string for each
+ * row. They return the same results as their counterparts for single values.
  */
 import { copyText, textSourceOf, type Utf8Vector, type Vector } from "../../../types/mod.ts";
 
-/** Whether a byte continues a UTF-8 character that an earlier byte began. */
+/** Whether a byte is a UTF-8 continuation byte. */
 function isContinuation(byte: number): boolean {
   return (byte & 0xc0) === 0x80;
 }
 
-/** Returns the number of characters of each string. */
+/** Returns the number of characters of each string in a column. */
 export function lengthsOf(vector: Vector): Vector | undefined {
   if (vector.kind !== "utf8") return undefined;
   const { bytes, length, nulls, offsets } = vector;
@@ -25,8 +25,8 @@ export function lengthsOf(vector: Vector): Vector | undefined {
 }
 
 /**
- * Returns the characters of each string from position `start` to position `end` (exclusive),
- * counted from 0.
+ * Returns the characters of each string in a column from position `start` to position `end`
+ * (exclusive), counted from 0.
  */
 export function slicesOf(
   vector: Vector,
@@ -80,7 +80,8 @@ function gathered(
 const CASE_BIT = 0x20;
 
 /**
- * Converts the case of ASCII strings. Returns undefined if any string contains other characters.
+ * Converts the strings of a column to upper or lower case. Returns undefined if any string
+ * contains non-ASCII characters.
  */
 export function casesOf(vector: Vector, wanted: "upper" | "lower"): Vector | undefined {
   if (vector.kind !== "utf8") return undefined;

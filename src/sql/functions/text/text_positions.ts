@@ -1,6 +1,6 @@
 /**
- * Defines the functions that measure, search and shorten text. Positions are code points, counted
- * from 1.
+ * Defines the functions that measure, search and shorten text. Positions are counted in code
+ * points from 1.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -24,7 +24,7 @@ import { VECTOR_LENGTH } from "../search/search_functions.ts";
 import { quoteIdentifier, quoteLiteral } from "./text_format.ts";
 import { lengthsOf, slicesOf } from "./text_loops.ts";
 
-/** Returns the position of the first occurrence, or 0. */
+/** Returns the position of the first occurrence of a string, or 0 if there is none. */
 export function positionOf(needle: string, haystack: string): number {
   const at = haystack.indexOf(needle);
   return at < 0 ? 0 : codePointLength(haystack.slice(0, at)) + 1;
@@ -58,8 +58,8 @@ function substringsOf(
   const [, from = null, count] = values;
   if (position !== 0 || typeof from !== "number") return undefined;
   if (count === undefined) return slicesOf(vector, rangeOf(from, undefined));
-  // A negative count is an error only if there is a row to raise it for, so it is left to the
-  // row-by-row path.
+  // A negative count is an error only if there is a row for which to raise it, so the row-by-row
+  // evaluation handles it.
   return typeof count === "number" && count >= 0
     ? slicesOf(vector, rangeOf(from, count))
     : undefined;
@@ -67,14 +67,17 @@ function substringsOf(
 
 const patternOf = remembering((pattern) => compileRegex(pattern, ""));
 
-/** Returns the first group of the first match, or the whole match if the pattern has no group. */
+/**
+ * Returns the text of the first group in the first match, or the whole match if the pattern has no
+ * group.
+ */
 function substringOfPattern([text = null, pattern = null]: readonly Value[]): Value {
   return foundPart(text as string, patternOf(pattern as string));
 }
 
 /**
- * Compiles SIMILAR TO patterns, cached by a key: the escape character, if any, a NUL, and the
- * pattern.
+ * Compiles SIMILAR TO patterns, and caches them by a key: the escape character, if any, a NUL, and
+ * the pattern.
  */
 const similarOf = remembering((key) => {
   const end = key.indexOf("\u0000");

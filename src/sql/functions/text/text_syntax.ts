@@ -12,7 +12,7 @@ const TEXT_ARRAY: DataType = { kind: "array", element: TEXT };
 const ESCAPE =
   /\\(?:(\\)|([0-9a-fA-F]{4})|\+([0-9a-fA-F]{6})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8}))?/g;
 
-/** Replaces escaped code points such as `\0061` by the characters they stand for. */
+/** Replaces escaped code points such as `\0061` with the characters that they represent. */
 function unistr([text = null]: readonly Value[]): string {
   const made = (text as string).replaceAll(ESCAPE, (whole, backslash, ...numbers) => {
     if (backslash !== undefined) return "\\";
@@ -40,7 +40,7 @@ function invalidEscape(found: string): DatabaseError {
   });
 }
 
-/** One part of a qualified name, quoted or unquoted. Whitespace around it is allowed. */
+/** Matches one part of a qualified name, quoted or unquoted. Whitespace around it is allowed. */
 const NAME_PART = /\s*(?:"((?:[^"]|"")*)"|([\p{L}_][\p{L}\p{N}_$]*))\s*/uy;
 
 /**

@@ -52,7 +52,8 @@ import {
 type Instant = (call: CallDeps, digits: number) => Value;
 
 /**
- * Creates a function that returns the statement's time, with an optional number of fraction digits.
+ * Creates a function that returns the time of the statement, with an optional number of fraction
+ * digits.
  */
 function now(names: readonly string[], result: DataType, read: Instant): ScalarFunction[] {
   return functionsNamed(
@@ -161,7 +162,7 @@ function extracting(type: DataType): Overload {
 const EXTRACTS: readonly Overload[] = [DATETIME, TIMESTAMP, TIME, INTERVAL, TIMETZ].map(extracting);
 
 /**
- * The overload of `date_part` for a date, which counts as midnight. Unlike date_part, EXTRACT
+ * The overload of `date_part` for a date, which is treated as midnight. Unlike date_part, EXTRACT
  * rejects time fields for a date.
  */
 const DATE_PART: Overload = overload([TEXT, DATE], DOUBLE, ([field = null, days = null]) =>
@@ -191,7 +192,7 @@ function justifyHours({ months, days, micros }: Interval): Interval {
   return sameSigns(months, days + whole, micros - whole * MICROS_PER_DAY);
 }
 
-/** Adjusts the days and the time to have the same sign. */
+/** Adjusts the days and the time of an interval to have the same sign. */
 function sameSigns(months: number, days: number, micros: number): Interval {
   if (days > 0 && micros < 0) return makeInterval(months, days - 1, micros + MICROS_PER_DAY);
   if (days < 0 && micros > 0) return makeInterval(months, days + 1, micros - MICROS_PER_DAY);
@@ -210,7 +211,8 @@ function justifyDays({ months, days, micros }: Interval): Interval {
 
 function justifyInterval(interval: Interval): Interval {
   const { months, days, micros } = justifyDays(justifyHours(interval));
-  // Where adjacent parts have different signs, the larger part lends to the smaller one.
+  // If adjacent parts of the interval have different signs, the larger unit lends to the smaller
+  // one.
   if (months > 0 && (days < 0 || (days === 0 && micros < 0))) {
     return sameSigns(months - 1, days + 30, micros);
   }
@@ -224,7 +226,10 @@ function justifying(change: (interval: Interval) => Interval): Overload {
   return overload([INTERVAL], INTERVAL, ([value = null]) => change(value as Interval));
 }
 
-/** Whether two periods overlap. A period is a start with an end or a length. */
+/**
+ * Implements OVERLAPS, which tests whether two periods overlap. A period is given by its start and
+ * either its end or its length.
+ */
 function overlaps([
   start1 = null,
   end1 = null,
@@ -243,7 +248,7 @@ function overlaps([
 
 type OverlapBound = number | bigint | string | null;
 
-/** Orders the two bounds of a period, smaller first. A NULL bound counts as the end. */
+/** Puts the two bounds of a period in ascending order. A NULL bound counts as the end. */
 function ordered(start: Value, end: Value): [OverlapBound, OverlapBound] {
   const a = start as OverlapBound;
   const b = end as OverlapBound;
