@@ -1,6 +1,6 @@
 /**
- * The SQL engine: chooses between a fast path for a single query or change and a general path for
- * everything else.
+ * Implements the SQL engine. It chooses between a fast path for a single query or change and a
+ * general path for everything else.
  */
 import type { Principal } from "../auth/mod.ts";
 import { isDenial } from "../base/errors.ts";
@@ -36,7 +36,7 @@ import type { RequestDeps } from "./request/request_deps.ts";
 import { closeRequest } from "./request/request_end.ts";
 import { systemViewsOf } from "./system/system_views.ts";
 
-/** A request for the general path, with everything needed to run it. */
+/** A request on the general path, with everything needed to run it. */
 type LongRequest = Pick<RequestOptions, "deps" | "held" | "principal" | "request" | "running">;
 
 export class LocalSqlEngine implements SqlEngine {
@@ -45,7 +45,7 @@ export class LocalSqlEngine implements SqlEngine {
   readonly #idempotent: IdempotentRequests;
   readonly #activity: Activity;
   readonly #searches: LiveSearches | undefined;
-  /** The SQL texts of materialised queries. Subscribers with the same query share one text. */
+  /** The SQL texts of materialised queries. Subscribers to the same query share one text. */
   readonly #texts: FollowedTexts;
   readonly #interactive: InteractiveTransactions;
 
@@ -62,7 +62,7 @@ export class LocalSqlEngine implements SqlEngine {
     this.#interactive = new InteractiveTransactions(this.#deps);
     const { activity, auth } = environment;
     auth.onRevoked((it) => activity.transactions.endSession(it));
-    // When a password changes, the request that changes it waits until the user's statements have
+    // A request that changes a password waits until the statements of the affected user have
     // ended.
     auth.onDropped((userId) => {
       activity.running.endUser(userId);
@@ -120,7 +120,7 @@ export class LocalSqlEngine implements SqlEngine {
     return answer.then((response) => ({ ...response, copyFormat: runner.copyFormat }));
   }
 
-  /** Adds the open interactive transaction if the request names one. */
+  /** Adds the open interactive transaction to a request that names one. */
   #continuing(long: LongRequest): LongRequest {
     const { principal, request } = long;
     if (request.transaction === undefined) return long;
@@ -194,14 +194,14 @@ export class LocalSqlEngine implements SqlEngine {
       const lastSeq = results.at(-1)?.lastSeq ?? null;
       return isEnded() ?? { id, state: "committed", lastSeq };
     }
-    // While this request waited, an earlier one whose response was lost may have ended the
-    // transaction.
+    // While this request waited, an earlier request may have ended the transaction, and its
+    // response may have been lost.
     const now = error.code === "TRANSACTION_NOT_FOUND" ? isEnded() : undefined;
     if (now !== undefined) return now;
     throw error;
   }
 
-  /** Releases the resources of a request that has succeeded or failed. */
+  /** Releases the resources of a request that has ended, successfully or not. */
   async #ended(
     { principal, request, running }: LongRequest,
     response: Promise<SqlResponse>,
@@ -241,7 +241,7 @@ export class LocalSqlEngine implements SqlEngine {
     });
   }
 
-  /** The estimated memory of all plans in the cache. */
+  /** The estimated memory of all cached plans, in bytes. */
   get planBytes(): number {
     return this.#deps.plans.bytes;
   }
@@ -266,8 +266,8 @@ async function failedLater(error: unknown, long: LongRequest): Promise<SqlRespon
 }
 
 /**
- * Reads the client's address into the request at once, because it is no longer available after the
- * client has disconnected.
+ * Copies the client's address into the request immediately, because the address is no longer
+ * available after the client has disconnected.
  */
 function withOrigin(request: SqlRequest): SqlRequest {
   if (request.origin === undefined) return request;

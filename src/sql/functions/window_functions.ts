@@ -21,13 +21,13 @@ export type WindowName =
 
 export interface WindowFunctionShape {
   readonly name: WindowName;
-  /** The minimum and maximum number of arguments. */
+  /** The minimum and maximum number of arguments that the window function accepts. */
   readonly arity: readonly [least: number, most: number];
-  /** The result type; undefined means the type of the first argument. */
+  /** The result type; undefined if it is the type of the first argument. */
   readonly result: DataType | undefined;
-  /** The indexes of the arguments that are numbers of rows. */
+  /** The indexes of the arguments that are counts, such as a number of rows or tiles. */
   readonly counts: readonly number[];
-  /** The index of an argument that must have the same type as the first one. */
+  /** The index of the argument that must have the same type as the first argument. */
   readonly alike?: number;
 }
 
@@ -60,8 +60,8 @@ export function isWindowName(name: string): boolean {
 }
 
 /**
- * Returns the shape of a window function, or undefined if there is no such function or it does not
- * accept this number of arguments.
+ * Returns the arguments and result type of a window function, or undefined if there is no such
+ * function or it does not accept this number of arguments.
  */
 export function windowFunctionShape(
   name: string,

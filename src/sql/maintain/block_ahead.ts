@@ -43,7 +43,7 @@ export class BlockAhead {
       this.#last = { joined, rows: yield* this.#steps(joined) };
     } catch (error) {
       if (!(error instanceof CannotFollow || error instanceof DatabaseError)) throw error;
-      // `rowsOf` then throws CannotFollow, and the result is evaluated again.
+      // `rowsOf` then throws CannotFollow, and the query is evaluated again.
       this.#last = { joined, rows: undefined };
     }
   }

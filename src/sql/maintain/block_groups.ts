@@ -1,11 +1,11 @@
 /**
- * Keeps the rows of a set operation that has blocks whose groups no result column identifies, such
- * as `SELECT count(*) FROM a UNION ALL SELECT count(*) FROM b`.
+ * Keeps the rows of a set operation in which some blocks have groups that no result column
+ * identifies, such as `SELECT count(*) FROM a UNION ALL SELECT count(*) FROM b`.
  *
  *     tuples of a block with groups ──► groups.ts ──± rows──┐
  *     rows of any other block ──────────────────────────────┴──► set_rows.ts
  *
- * The last value of each given tuple or row is the index of its block. A row of the seed has the
+ * The last value of each input tuple or row is the index of its block. A row of the seed has the
  * operation's columns, then the index of its block, and then the seed columns of every block with
  * groups. Columns that belong to a different block are NULL.
  */
@@ -16,13 +16,13 @@ import { type CompiledGroups, Groups, type RowChanges } from "./groups.ts";
 import type { KeptRows, Pause } from "./maintained_result.ts";
 import { SetRows, type SetTree } from "./set_rows.ts";
 
-/** A block with groups. */
+/** A block of a set operation that has groups. */
 export interface KeptBlock {
   readonly block: number;
   readonly groups: CompiledGroups;
   /**
-   * The range of its columns in a row of the seed: the first position (inclusive) and the last
-   * (exclusive).
+   * The range of the block's columns in a row of the seed: the first position (inclusive) and the
+   * last (exclusive).
    */
   readonly seedStart: number;
   readonly seedEnd: number;
@@ -35,7 +35,7 @@ interface OwnTuples {
 
 export class BlockGroups implements KeptRows {
   readonly #blocks: readonly KeptBlock[];
-  /** The groups, keyed by the index of their block. */
+  /** The groups of each block, keyed by the index of the block. */
   readonly #groups: ReadonlyMap<number, Groups>;
   readonly #rows: SetRows;
   /** The number of columns in the result of the set operation. */

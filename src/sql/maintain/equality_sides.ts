@@ -1,9 +1,9 @@
-/** Reads conditions of the form `one = other`. */
+/** Analyses equality conditions of the form `one = other`. */
 import type { BoundExpression } from "../bind/bound_expressions.ts";
 
 /**
- * Returns both orderings of the sides of an equality, because a caller may look for either side.
- * For any other condition, the result is empty.
+ * Returns the two sides of an equality in both orders, because a caller may look for a match on
+ * either side. For any other condition, the result is empty.
  */
 export function equalitySides(
   condition: BoundExpression,

@@ -1,7 +1,7 @@
 /**
  * Decides whether a query has the same result in every evaluation at the same seq. This is not the
  * case if the result depends on the order in which rows are read: sums of doubles round
- * differently, and among rows that tie in an ORDER BY, any may come first.
+ * differently, and any of the rows that tie in an ORDER BY may come first.
  *
  * Such a result may be shown, because SQL allows each of the possible results. But it must not be
  * added to kept state, because a later evaluation might not remove exactly the same values.
@@ -28,7 +28,7 @@ function isExactAggregate({ form }: Pick<BoundAggregate, "form">): boolean {
   if (form.argumentTypes.some(isLooselyEqual)) return false;
   if (FREE_OF_ORDER.has(form.name)) return true;
   if (form.name !== "sum" && form.name !== "avg") return false;
-  // Sums of NUMERIC are exact, and so are all aggregates from which a value can be removed again.
+  // Sums of NUMERIC are exact, as are all aggregates from which a value can be removed.
   return form.argumentTypes[0]?.kind === "numeric" || form.create().remove !== undefined;
 }
 

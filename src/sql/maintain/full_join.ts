@@ -57,7 +57,7 @@ export function blocksOfFullJoin(select: BoundSelect): readonly BoundSelect[] | 
 
 /**
  * Returns a function that replaces each column merged by USING with an expression over the columns
- * of both sides.
+ * of both sides of the join.
  */
 function sidesOfMerged({ merged = [] }: BoundJoin): (given: BoundExpression) => BoundExpression {
   const expressionOf = new Map(merged.map(({ column, expression }) => [column.id, expression]));
@@ -69,8 +69,8 @@ function sidesOfMerged({ merged = [] }: BoundJoin): (given: BoundExpression) => 
 }
 
 /**
- * Returns a column that is NULL only where this side of the join has no row. @throws
- * {NotMaintained}
+ * Returns a column that is NULL only in result rows for which this side of the join has no row.
+ * @throws {NotMaintained}
  */
 function keyOf(from: BoundFrom): BoundExpression {
   const table = firstTable(from);
@@ -82,7 +82,7 @@ function keyOf(from: BoundFrom): BoundExpression {
   return columnValue(column);
 }
 
-/** Returns a table that contributes a row to every row of this side of the join. */
+/** Returns a table that contributes to every row of this side of the join. */
 function firstTable(from: BoundFrom): Extract<BoundRelation, { kind: "table" }> | undefined {
   if (from.kind === "join") return from.join === "full" ? undefined : firstTable(from.left);
   return from.relation.kind === "table" ? from.relation : undefined;

@@ -20,10 +20,7 @@ import { requireNoSubquery } from "./window_bounds.ts";
 export interface Model {
   readonly core: SelectFromStatement;
   readonly select: BoundSelect;
-  /**
-   * The number of outputs that the query itself has. The outputs after them are the aggregate
-   * calls.
-   */
+  /** The number of outputs of the query itself. The aggregate calls follow as further outputs. */
   readonly outputCount: number;
   readonly calls: readonly ExprCall[];
 }
@@ -124,8 +121,8 @@ export function groupStages(model: Model, { context, hasRowSeq, joins }: StagePa
 }
 
 /**
- * Returns the index of the aggregate that is the last output; undefined if HAVING or another
- * output uses it as well.
+ * Returns the index of the aggregate that is the last output of the query; undefined if HAVING or
+ * another output also uses it.
  */
 function seqAggregateOf({ outputCount, select }: Model): number | undefined {
   const outputs = select.outputs.slice(0, outputCount).map(({ expression }) => expression);
@@ -138,8 +135,8 @@ function seqAggregateOf({ outputCount, select }: Model): number | undefined {
 }
 
 /**
- * Returns a GROUP BY key as written in the select list or, if it does not occur there, in GROUP
- * BY.
+ * Returns the syntax of a GROUP BY key, from the select list or, if the key does not occur there,
+ * from GROUP BY.
  */
 function writtenKey({ core, outputCount, select }: Model, index: number): Expr {
   const key = defined(

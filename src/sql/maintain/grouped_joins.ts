@@ -1,6 +1,6 @@
 /**
- * Rewrites a join with a grouped query as a LATERAL join, so that only the group that a row needs
- * is computed:
+ * Rewrites a join with a grouped query as a LATERAL join, so that for each row, only the group
+ * with which it joins is computed:
  *
  *     a JOIN (SELECT k, count(*) AS n FROM b GROUP BY k) g ON g.k = a.id
  *     a JOIN LATERAL (SELECT k, count(*) AS n FROM b WHERE k = a.id GROUP BY k) g ON g.k = a.id
@@ -58,7 +58,8 @@ function lateralOf(
   for (const condition of conditions) {
     const key = keyIn(condition, { columns, query, rest });
     if (key === undefined) continue;
-    // The new id is negative, so that it differs from the id of every reference in the statement.
+    // The id of the new outer reference is negative, so that it differs from the id of every
+    // reference in the statement.
     const id = -1 - outerReferences.length;
     outerReferences.push({ id, value: key.value });
     keys.push(compared("=", key.key, { kind: "outer", type: key.key.type, id }));
@@ -71,7 +72,7 @@ function lateralOf(
 
 /**
  * Returns the grouping key and its value if a condition has the form `grouping key = value of the
- * other side`.
+ * other side`; otherwise undefined.
  */
 function keyIn(
   condition: BoundExpression,

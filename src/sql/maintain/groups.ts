@@ -2,7 +2,7 @@
  * Maintains the groups of a query: GROUP BY with HAVING, and DISTINCT, which groups by all
  * columns.
  *
- *     tuples ± ──► keys and arguments ──► equal ones cancel out ──► tallies ──► rows ±
+ *     tuples ± ──► keys and arguments ──► equal tuples cancel out ──► tallies ──► rows ±
  *
  * Invariants: a group exists as long as it has rows. Without GROUP BY, there is always exactly one
  * group. The cost of a change depends only on the number of groups it touches, not on the total
@@ -24,7 +24,7 @@ import {
   type TupleRows,
 } from "./tuple_space.ts";
 
-/** The rows that a change removes from a result and adds to it. */
+/** The rows that a change adds to and removes from a result. */
 export interface RowChanges {
   readonly removed: readonly Row[];
   readonly added: readonly Row[];
@@ -66,8 +66,8 @@ export interface GroupsOptions {
 }
 
 /**
- * Reads all tuples of a group, and possibly others; returns undefined if only a scan could find
- * them.
+ * Reads all tuples of a group, and possibly further tuples; returns undefined if only a scan could
+ * find them.
  */
 export type ReadGroup = (keys: Row) => readonly Row[] | undefined;
 
@@ -80,28 +80,28 @@ interface Group {
   row: Row | undefined;
 }
 
-/** Tuples with the same keys and arguments. Their weights are added up. */
+/** Tuples with the same grouping keys and aggregate arguments. Their weights are added up. */
 interface Contribution {
   /**
-   * The keys, followed by the argument of each aggregate. If FILTER excludes the tuple, the
-   * argument is NULL and adds nothing to the aggregate.
+   * The grouping keys, followed by the argument of each aggregate. If FILTER excludes the tuple,
+   * the argument is NULL, which does not affect the aggregate.
    */
   readonly inputs: Row;
   weight: number;
 }
 
-/** The approximate memory of a group in bytes, not counting its keys. */
+/** The approximate memory of a group in bytes, excluding its keys. */
 const GROUP_BYTES = 240;
 const VALUE_BYTES = 24;
 
-/** The number of groups to create before other work may run. */
+/** The number of groups created before other work may run. */
 const SEEDS_PER_PART = 256;
 
 /**
  * The compiled expressions of a maintained query with groups. All of its subscribers share them.
  */
 export interface CompiledGroups extends GroupsOptions {
-  /** Returns the keys of a tuple, followed by the arguments of the aggregates. */
+  /** Returns the grouping keys of a tuple, followed by the arguments of the aggregates. */
   readonly inputsOf: TupleRows;
   readonly filter: TupleFilter;
   readonly outputsOf: TupleRows;
@@ -121,9 +121,9 @@ export class Groups {
   readonly #options: CompiledGroups;
   #tallies: readonly RowTally[] = [];
   #groups = new Map<string, Group>();
-  /** The total length in characters of the strings that identify the groups. */
+  /** The total length, in characters, of the strings that identify the groups. */
   #textLength = 0;
-  /** The numbers of removed groups, which new groups reuse. */
+  /** The numbers of removed groups, which are reused for new groups. */
   #free: number[] = [];
 
   constructor(options: CompiledGroups) {
@@ -138,8 +138,8 @@ export class Groups {
   }
 
   /**
-   * Starts again from the rows of the seed. Each row contains the keys of a group, its number of
-   * rows, and the results that each tally needs.
+   * Initialises the groups from the rows of the seed. Each row contains the keys of a group, its
+   * number of rows, and the results that each tally needs.
    *
    * @returns The rows of the result.
    */
@@ -195,8 +195,8 @@ export class Groups {
   }
 
   /**
-   * Reads the rows of a group to compute those aggregates whose results its state no longer
-   * contains, such as a minimum that was removed.
+   * Reads the rows of a group to recompute the aggregates whose results are no longer known from
+   * the state of the group, such as a minimum that was removed.
    */
   #refill({ count, keys, number }: Group, read: ReadGroup | undefined): void {
     if (count === 0 || !this.#tallies.some((tally) => tally.isUnknown(number))) return;
@@ -298,7 +298,7 @@ export class Groups {
     return { removed, added };
   }
 
-  /** Whether a group still exists. Removes a group that has no rows left. */
+  /** Whether a group still exists. As a side effect, a group that has no rows left is removed. */
   #isAlive(group: Group): boolean {
     if (group.count > 0 || this.#options.keys.length === 0) return true;
     const text = textOfRow(group.keys);
@@ -337,5 +337,5 @@ function contributionOf({ argument, filter, form }: BoundAggregate): BoundExpres
   };
 }
 
-/** The argument of count(*). It is never NULL. */
+/** The argument of count(*), which is never NULL. */
 const COUNTED: BoundExpression = { kind: "constant", type: { kind: "boolean" }, value: true };

@@ -64,7 +64,7 @@ function fieldName(text: string): string {
   return ALIASES.get(word) ?? word;
 }
 
-/** Creates the error for a field that a type does not have: INVALID_VALUE. */
+/** Creates the error INVALID_VALUE for a field that a type does not have. */
 function noSuchField(field: string, type: DataType): DatabaseError {
   return new DatabaseError(
     "INVALID_VALUE",
@@ -72,7 +72,10 @@ function noSuchField(field: string, type: DataType): DatabaseError {
   );
 }
 
-/** Returns a field of a time of day or of an interval's time part, given in microseconds. */
+/**
+ * Returns a field of a time of day, or of the time part of an interval. The time is in
+ * microseconds.
+ */
 function clockField(field: string, micros: number): number | undefined {
   switch (field) {
     case "microseconds":
@@ -91,7 +94,7 @@ function clockField(field: string, micros: number): number | undefined {
 }
 
 /**
- * Converts an astronomical count of years or centuries, which has a 0, to a count without 0. BC
+ * Converts an astronomical year or century number, which includes 0, to a number without 0. BC
  * values count down from -1.
  */
 function yearOfEra(count: number): number {
@@ -132,7 +135,7 @@ function calendarField(field: string, days: number): number | undefined {
   }
 }
 
-/** Returns a field of a value of a date or time type. */
+/** Returns a field of a date or time value. */
 export function fieldOf(name: string, value: Value, type: DataType): number | null {
   const field = fieldName(name);
   const infinite = infinityOf(value, type);
@@ -162,7 +165,7 @@ function infinityOf(value: Value, { kind }: DataType): number | undefined {
   return (value as Whole) > 0 ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY;
 }
 
-/** Extracts the hours or minutes from a whole column; undefined for other fields. */
+/** Extracts the hours or minutes from a whole column; returns undefined for other fields. */
 export function clockFieldsOf(name: string, vector: Vector, type: DataType): Vector | undefined {
   const isMoment = type.kind === "timestamp" || type.kind === "datetime";
   if (!isMoment || vector.kind !== "f64") return undefined;
@@ -242,7 +245,7 @@ function intervalField(field: string, { months, days, micros }: Interval): numbe
     case "millennium":
       return Math.trunc(years / 1000);
     case "epoch":
-      // For EPOCH, a year counts as 365.25 days and a month as 30 days.
+      // For the field EPOCH, a year counts as 365.25 days and a month as 30 days.
       return (
         years * 365.25 * 86_400 +
         (months % 12) * 30 * 86_400 +
@@ -254,7 +257,7 @@ function intervalField(field: string, { months, days, micros }: Interval): numbe
   }
 }
 
-/** The lengths of the fields below a day, in microseconds. */
+/** The lengths of the fields shorter than a day, in microseconds. */
 const CLOCK_STEPS: ReadonlyMap<string, number> = new Map([
   ["microseconds", 1],
   ["milliseconds", 1000],
@@ -263,7 +266,7 @@ const CLOCK_STEPS: ReadonlyMap<string, number> = new Map([
   ["hour", MICROS_PER_HOUR],
 ]);
 
-/** Whether truncation to a field affects only the time of day. */
+/** Whether truncation to a field changes only the time of day. */
 export function cutsWithinDay(name: string): boolean {
   return CLOCK_STEPS.has(fieldName(name));
 }
@@ -303,7 +306,7 @@ function truncateDays(field: string, days: number): number | undefined {
   }
 }
 
-/** The lengths of the fields to which an interval's months are truncated, in months. */
+/** The lengths, in months, of the fields to which the months of an interval are truncated. */
 const MONTH_STEPS: ReadonlyMap<string, number> = new Map([
   ["month", 1],
   ["quarter", 3],

@@ -23,7 +23,9 @@ import { functionsNamed, overload } from "../base/define.ts";
 import type { Overload, ScalarFunction } from "../base/function.ts";
 import { instantFromLocal, zoneEastward } from "./time_zones.ts";
 
-/** Creates a date. A negative year is BC: -1 is 1 BC. There is no year 0. */
+/**
+ * Creates a date from year, month and day. A negative year is BC: -1 is 1 BC. There is no year 0.
+ */
 function makeDate([year = null, month = null, day = null]: readonly Value[]): number {
   const counted = year as number;
   if (counted === 0) {

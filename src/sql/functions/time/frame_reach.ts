@@ -38,9 +38,10 @@ export interface FrameReach {
   readonly keyType: DataType;
   readonly offsetType: DataType;
   /**
-   * Returns the value that is `offset` above or below `key`. An infinite key moved by an infinite
-   * offset towards the opposite infinity passes all finite values. The result is then the infinity
-   * in the direction of `outward`, so that the frame contains them all.
+   * Returns the value that is `offset` above or below `key`. If an infinite key is moved by an
+   * infinite offset towards the opposite infinity, it passes all finite values. The result is then
+   * the infinity in the direction of `outward`, so that the frame contains all rows with finite
+   * values.
    */
   step(key: Value, offset: Value, ways: { direction: 1 | -1; outward: 1 | -1 }): Value;
   /** Whether an offset is negative or NaN. */
@@ -114,8 +115,8 @@ function ofNumbers(key: DataType, offset: DataType): FrameReach | undefined {
       },
     };
   }
-  // A sum beyond the range of the type is not converted back. It compares beyond every row, which
-  // is correct.
+  // A sum beyond the range of the type is not cast back to it. In comparisons, it is beyond every
+  // row, which is correct.
   const held = isInteger(type) ? BIGINT : type;
   return {
     keyType: held,
@@ -137,14 +138,14 @@ function ofSpans(keyType: DataType, add: (value: Whole, span: Interval) => Value
 }
 
 /**
- * The longest useful offset for a time of day with a zone. A longer one moves it past all other
- * times.
+ * The longest useful offset for a time of day with a zone. Any longer offset also moves it past
+ * all other times.
  */
 const ZONED_SPAN_MAX = 2 * MICROS_PER_DAY;
 
 /**
- * Adds a span to a time of day with a zone, without wrapping at midnight. The result may lie
- * before or after all times of day.
+ * Adds a number of microseconds to a time of day with a zone, without wrapping at midnight. The
+ * result may lie before or after all times of day.
  */
 function movedZonedTime(value: string, span: number): string {
   const { micros, offset } = zonedTimeOf(value);

@@ -19,8 +19,8 @@ import {
 } from "../../../types/mod.ts";
 
 /**
- * Adds months, then days, then the time part. A day beyond the end of the month becomes the
- * month's last day.
+ * Adds an interval to a timestamp: first months, then days, then the time part. A day beyond the
+ * end of the month becomes the month's last day.
  */
 export function addToTimestamp(value: Whole, interval: Interval): Whole {
   if (!isFiniteTimestamp(value)) return value;
@@ -59,7 +59,7 @@ export function daysBetween(later: number, earlier: number): number {
 }
 
 /**
- * Requires that two timestamps are finite.
+ * Requires that both timestamps are finite.
  * @throws {DatabaseError} VALUE_OUT_OF_RANGE if a timestamp is infinite.
  */
 function requireFinite(left: Whole, right: Whole): void {
@@ -70,7 +70,7 @@ function requireFinite(left: Whole, right: Whole): void {
   );
 }
 
-/** Returns the difference between two timestamps in days and time, which have the same sign. */
+/** Returns the difference between two timestamps as days and a time of the same sign. */
 export function timestampDifference(left: Whole, right: Whole): Interval {
   requireFinite(left, right);
   const a = splitTimestamp(left);
@@ -99,7 +99,9 @@ export function addToZonedTime(time: string, added: Interval): string {
   return zonedTimeValue({ micros: addToTime(micros, added), offset });
 }
 
-/** Returns the difference between two timestamps in years, months, days and time, as for age(). */
+/**
+ * Returns the difference between two timestamps in years, months, days and time, as age() does.
+ */
 export function ageBetween(later: Whole, earlier: Whole): Interval {
   requireFinite(later, earlier);
   if (later < earlier) return negateInterval(ageBetween(earlier, later));
@@ -115,26 +117,27 @@ export function ageBetween(later: Whole, earlier: Whole): Interval {
     days -= 1;
   }
   if (days < 0) {
-    // Borrows the days of the earlier date's month.
+    // If the days are negative, a month is borrowed. It has the length of the earlier date's
+    // month.
     days += daysInMonth(from.year, from.month);
     months -= 1;
   }
   return makeInterval(months, days, micros);
 }
 
-/** Returns the Monday of the ISO week of a day. */
+/** Returns the Monday of the ISO week that contains a day. */
 export function isoWeekStart(days: number): number {
   return days - ((((days + 3) % 7) + 7) % 7);
 }
 
-/** Returns the ISO year and week. A week belongs to the year of its Thursday. */
+/** Returns the ISO year and week of a day. A week belongs to the year of its Thursday. */
 export function isoWeek(days: number): { year: number; week: number } {
   const thursday = isoWeekStart(days) + 3;
   const { year } = civilFromDays(thursday);
   return { year, week: Math.floor((thursday - daysFromCivil(year, 1, 1)) / 7) + 1 };
 }
 
-/** Returns the day of the year, from 1 to 366. */
+/** Returns the number of a day within its year, from 1 to 366. */
 export function dayOfYear(days: number): number {
   return days - daysFromCivil(civilFromDays(days).year, 1, 1) + 1;
 }

@@ -28,7 +28,7 @@ import type { OperatorForm } from "../base/function.ts";
 import { binaryForm } from "../base/operator_form.ts";
 
 /**
- * Returns the form of `timezone(zone, timestamp)`, which turns a TIMESTAMP into a TIMESTAMPTZ and
+ * Returns the form of `timezone(zone, timestamp)`, which converts a TIMESTAMP to a TIMESTAMPTZ and
  * vice versa. The zone is a string, or an interval counted eastward from UTC.
  */
 export function resolveTimeZone(zone: DataType, moment: DataType): OperatorForm | undefined {
@@ -54,7 +54,7 @@ export function resolveTimeZone(zone: DataType, moment: DataType): OperatorForm 
   }
 }
 
-/** Converts a time of day to a different zone, which must have a fixed offset. */
+/** Converts a time of day to another zone. The zone must have a fixed offset. */
 function zonedTimeIn(zone: TimeZone, time: string): string {
   if (zone.kind !== "fixed") {
     throw new DatabaseError(
@@ -89,7 +89,9 @@ export function localFromInstant(zone: TimeZone, instant: Whole): Whole {
   return shiftBySeconds(instant, offsetSecondsAt(zone, instant));
 }
 
-/** Returns the time zone that a value denotes. @throws {DatabaseError} INVALID_VALUE */
+/**
+ * Returns the time zone that a string or interval denotes. @throws {DatabaseError} INVALID_VALUE
+ */
 function zoneOf(value: Value): TimeZone {
   if (typeof value === "string") return zoneOfText(value);
   const { days, micros, months } = value as Interval;

@@ -1,6 +1,6 @@
 /**
- * Builds XML values from SQL values: elements, attributes, comments, instructions, and values one
- * after the other. The texts are PostgreSQL's.
+ * Builds XML values from SQL values: elements, attributes, comments, processing instructions and
+ * concatenations. The output has the same text as in PostgreSQL.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -20,11 +20,11 @@ import {
 import { checkMadeLength } from "../base/made_length.ts";
 
 /**
- * Returns an SQL identifier as a name in XML. A character that no name may contain becomes
+ * Converts an SQL identifier to an XML name. A character that is not allowed in names becomes
  * `_xHHHH_`.
  *
- * @param isOfColumn Whether the name comes from a column. If so, colons and a leading "xml" are
- *   replaced, too.
+ * @param isOfColumn Whether the identifier is a column name. If so, colons and a leading "xml" are
+ *   also replaced.
  */
 export function xmlNameOf(identifier: string, isOfColumn: boolean): string {
   const characters = Array.from(identifier);
@@ -47,10 +47,7 @@ function replacedCharacter(character: string): string {
   return `_x${code.toString(16).toUpperCase().padStart(4, "0")}_`;
 }
 
-/**
- * Returns a function that writes values of a type as the content of an element. The values are not
- * NULL.
- */
+/** Returns a function that writes non-NULL values of a type as the content of an XML element. */
 export function xmlContentOf(type: DataType): (value: Value) => string {
   if (type.kind === "xml") return (value) => textFromValue(type, value);
   if (type.kind === "array") {
@@ -65,7 +62,10 @@ export function xmlContentOf(type: DataType): (value: Value) => string {
   return (value) => escapedXmlText(plainOf(value));
 }
 
-/** Returns a function that writes values of a type before escaping. The values are not NULL. */
+/**
+ * Returns a function that writes non-NULL values of a type as text that has not been escaped for
+ * XML.
+ */
 export function xmlPlainOf(type: DataType): (value: Value) => string {
   switch (type.kind) {
     case "array":
@@ -83,7 +83,9 @@ export function xmlPlainOf(type: DataType): (value: Value) => string {
   }
 }
 
-/** Writes a date or time as XML Schema does. @throws {DatabaseError} VALUE_OUT_OF_RANGE */
+/**
+ * Writes a date or time in the format of XML Schema. @throws {DatabaseError} VALUE_OUT_OF_RANGE
+ */
 function momentText(type: DataType, text: string): string {
   if (text.endsWith("infinity")) {
     throw new DatabaseError(
@@ -95,7 +97,7 @@ function momentText(type: DataType, text: string): string {
   return type.kind === "datetime" ? joined.replace(/([+-]\d\d)$/, "$1:00") : joined;
 }
 
-/** Writes an element. Without contents, it is written as an empty tag. */
+/** Writes an XML element. An element without content is written as an empty-element tag. */
 export function xmlElement(
   name: string,
   attributes: readonly (readonly [name: string, text: string])[],
@@ -111,7 +113,7 @@ function made(text: string): string {
   return text;
 }
 
-/** Writes a comment. @throws {DatabaseError} INVALID_VALUE */
+/** Writes an XML comment. @throws {DatabaseError} INVALID_VALUE */
 export function xmlComment(text: string): string {
   if (!text.includes("--") && !text.endsWith("-")) return made(`<!--${text}-->`);
   throw new DatabaseError(
@@ -121,9 +123,9 @@ export function xmlComment(text: string): string {
 }
 
 /**
- * Writes a processing instruction.
+ * Writes an XML processing instruction.
  *
- * @param content The content; undefined if there is none, and null if it is NULL.
+ * @param content The content; undefined if it is omitted, and null if it is NULL.
  * @throws {DatabaseError} INVALID_VALUE
  */
 export function xmlInstruction(target: string, content: string | null | undefined): string | null {
@@ -139,8 +141,8 @@ export function xmlInstruction(target: string, content: string | null | undefine
 }
 
 /**
- * Puts XML values one after the other. The result has the version that all of them have, and it is
- * standalone if all of them are.
+ * Concatenates XML values. The result keeps the XML version if all values have the same one, and
+ * is standalone if all values are.
  */
 export function xmlConcatenated(values: readonly string[]): string {
   let version: string | undefined;
@@ -164,10 +166,10 @@ export function xmlConcatenated(values: readonly string[]): string {
 }
 
 /**
- * Returns an XML value with another XML declaration.
+ * Replaces the XML declaration of an XML value.
  *
  * @param version The version; null for the default.
- * @param standalone What becomes of `standalone`; undefined if it stays as it is.
+ * @param standalone The new value of `standalone`; undefined to keep the current one.
  */
 export function xmlWithRoot(
   value: string,

@@ -1,11 +1,11 @@
-/** Writes nodes of an XML document as XML again. */
+/** Serialises the nodes of an XML document. */
 import { escapedXmlAttribute, escapedXmlText } from "../../../types/mod.ts";
 import { checkMadeLength } from "../base/made_length.ts";
 import { XmlNode, type XmlNodeName, type XmlSpace, type XmlTree } from "./xml_tree.ts";
 
 /**
- * Writes a node as an XML value. An element also declares the namespaces that it uses and that the
- * document declares further outside. An attribute becomes its escaped value.
+ * Serialises a node as an XML value. An element also declares the namespaces that it uses and that
+ * its ancestors declare in the document. An attribute becomes its escaped value.
  */
 export function xmlOfNode(tree: XmlTree, node: number): string {
   switch (tree.kindOf(node)) {
@@ -104,7 +104,7 @@ function writeElement(
   parts.push(`</${name}>`);
 }
 
-/** Returns a name as it was written, with its prefix. */
+/** Returns a name with its prefix, as it is written in the document. */
 export function writtenName({ local, prefix }: XmlNodeName): string {
   return prefix === "" ? local : `${prefix}:${local}`;
 }

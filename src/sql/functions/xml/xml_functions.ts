@@ -1,4 +1,4 @@
-/** Defines the functions of XML that are written as ordinary calls. */
+/** Defines the XML functions that are written as ordinary function calls. */
 import { BOOLEAN, isXml, TEXT, type Value, XML, type XmlForm } from "../../../types/mod.ts";
 import { functionsNamed, overload } from "../base/define.ts";
 import type { ScalarFunction } from "../base/function.ts";
@@ -25,7 +25,7 @@ export const XML_FUNCTIONS: readonly ScalarFunction[] = [
   ...wellFormed("xml_is_well_formed_document", "document"),
 ];
 
-/** Leaves out NULLs. The result is NULL if there is nothing else. */
+/** Concatenates XML values, omitting NULLs. The result is NULL if all values are NULL. */
 function concatenated(values: readonly Value[]): Value {
   const texts = values.filter((value) => value !== null);
   return texts.length === 0 ? null : xmlConcatenated(texts as string[]);

@@ -25,7 +25,10 @@ const TEXTS: DataType = { kind: "array", element: TEXT };
 const XMLS: DataType = { kind: "array", element: XML };
 const NO_SPACES: XPathSpaces = new Map();
 
-/** Parses a path, and remembers the paths of other rows. */
+/**
+ * Parses an XPath expression. Recently parsed expressions are cached, because later rows often use
+ * the same expression.
+ */
 export const xpathOf = remembering(parseXPath);
 
 function valueOf([path = null, document = null, spaces = null]: readonly Value[]): {
@@ -38,7 +41,10 @@ function valueOf([path = null, document = null, spaces = null]: readonly Value[]
   return { tree, value: new XPathRun(tree, known).valueAt(expression, 0) };
 }
 
-/** Reads an array of pairs of a prefix and a URI. @throws {DatabaseError} INVALID_VALUE */
+/**
+ * Reads an array of namespace declarations, each a pair of a prefix and a URI. @throws
+ * {DatabaseError} INVALID_VALUE
+ */
 function spacesOf(array: ArrayValue): XPathSpaces {
   const dimensions = dimensionsOf(array);
   const items = elementsOf(array);
@@ -73,7 +79,7 @@ function xpath(values: readonly Value[]): Value {
   return value.map((node) => xmlOfNode(tree, node));
 }
 
-/** Whether a path selects a node. A value that is not a set of nodes counts as found. */
+/** Whether an XPath expression selects a node. A value that is not a node set counts as found. */
 function exists(values: readonly Value[]): Value {
   const { value } = valueOf(values);
   return !Array.isArray(value) || value.length > 0;

@@ -19,26 +19,26 @@ import { XPathRun, type XPathSpaces } from "./xpath_run.ts";
 import type { XPathExpr } from "./xpath_syntax.ts";
 import { textOf, type XPathValue } from "./xpath_values.ts";
 
-/** A column. The indexes are positions in the arguments of the call. */
+/** A column of XMLTABLE. Its indexes refer to the arguments of the call. */
 export interface XmlColumn {
   readonly name: string;
-  /** The type; undefined for the number of the row. */
+  /** The type of the column; undefined for a row number (FOR ORDINALITY). */
   readonly type: DataType | undefined;
-  /** The path; undefined if it is the name of the column. */
+  /** The index of the column's path; undefined if the name of the column is the path. */
   readonly path: number | undefined;
   readonly default: number | undefined;
   readonly isNotNull: boolean;
   /**
-   * Whether nodes are written as XML, as in a column of type XML. As in PostgreSQL, a domain over
-   * XML reads their text instead.
+   * Whether nodes are returned as XML, as in a column of type XML. As in PostgreSQL, a column
+   * whose type is a domain over XML contains their text instead.
    */
   readonly isMarkup: boolean;
 }
 
 export interface XmlTableShape {
-  /** The prefixes of namespaces. Their URIs are the first arguments. */
+  /** The namespace prefixes. Their URIs are the first arguments. */
   readonly prefixes: readonly string[];
-  /** The row path. The document follows it. */
+  /** The index of the row path. The document is the next argument. */
   readonly path: number;
   readonly columns: readonly XmlColumn[];
 }
@@ -64,7 +64,7 @@ export function* xmlTableRows(
   const nodes = new XPathRun(tree, spaces).valueAt(rowPath, 0);
   if (!Array.isArray(nodes)) return;
   for (const [at, node] of nodes.entries()) {
-    // Each row may take as many steps as a path by itself.
+    // Each row may take as many steps as the evaluation of a single path.
     const run = new XPathRun(tree, spaces);
     yield columns.map((column, index) => {
       const { isMarkup, isNotNull, name, type } = column;
@@ -100,7 +100,7 @@ function columnPath(
   return xpathOf(path === undefined ? name : given(args[path], "the path of a column"));
 }
 
-/** A column's value is computed at a node. */
+/** The node at which the value of a column is computed, and the type of the column. */
 interface ColumnPlace extends Pick<XmlColumn, "isMarkup"> {
   readonly type: DataType;
   readonly run: XPathRun;
@@ -121,7 +121,7 @@ function columnValue(expression: XPathExpr, place: ColumnPlace): Value {
   });
 }
 
-/** A boolean becomes 1 or 0 in a column of numbers. */
+/** Converts a boolean to 1 or 0 for a column of numbers. */
 function scalarOf(value: XPathValue, type: DataType): XPathValue {
   return typeof value === "boolean" && isNumeric(type) ? Number(value) : value;
 }

@@ -1,12 +1,13 @@
 /**
- * Holds a parsed XML document as a table of nodes in document order, for evaluating paths.
+ * Represents a parsed XML document as a table of nodes in document order, for evaluating XPath.
  *
  *     <a x="1"><b/>t</a>      node     0         1        2          3        4
  *                             kind     document  element  attribute  element  text
  *                             after    5         5        3          4        5
  *
  * The attributes of an element follow it directly. The descendants of a node are the nodes between
- * it and `after`, so every axis is a walk over numbers. Text is decoded only when it is read.
+ * it and `after`, so every axis is a traversal of consecutive numbers. Text is decoded only when
+ * it is read.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -27,25 +28,28 @@ export const XmlNode = {
   instruction: 6,
 } as const;
 
-/** An expanded name, and the prefix with which it was written. */
+/** An expanded XML name, and the prefix with which it was written. */
 export interface XmlNodeName {
   readonly prefix: string;
   readonly local: string;
-  /** The URI of the namespace; an empty string if there is none. */
+  /** The namespace URI; an empty string if the name has no namespace. */
   readonly uri: string;
 }
 
-/** A declaration of a namespace. The prefix of the default namespace is an empty string. */
+/** A namespace declaration. The prefix of the default namespace is an empty string. */
 export interface XmlSpace {
   readonly prefix: string;
   readonly uri: string;
 }
 
-/** The maximum number of nodes in a document whose paths are evaluated. */
+/** The maximum number of nodes in a document on which XPath expressions are evaluated. */
 const NODES_MAX = 2 ** 20;
 
 const XML_SPACE = "http://www.w3.org/XML/1998/namespace";
-/** Matches a string with the characters of a URI. An empty default namespace means none. */
+/**
+ * Matches a string that consists of URI characters. The empty string removes the default
+ * namespace.
+ */
 const URI = /^[\w!#$%&'()*+,\-./:;=?@[\]~]*$/;
 const NO_NAME: XmlNodeName = { prefix: "", local: "", uri: "" };
 const NO_SPACES: readonly XmlSpace[] = [];
@@ -61,14 +65,19 @@ export class XmlTree implements XmlSink {
   readonly #spaces = new Map<number, readonly XmlSpace[]>();
   readonly #knownNames = new Map<string, XmlNodeName>();
   #open = 0;
-  /** The declarations of each prefix by the open elements. The innermost one comes last. */
+  /**
+   * The URIs that the open elements declare for each prefix. The innermost declaration comes last.
+   */
   readonly #scope = new Map<string, string[]>([["xml", [XML_SPACE]]]);
   #pending: { name: string; attributes: { name: string; start: number; end: number }[] } = {
     name: "",
     attributes: [],
   };
 
-  /** @throws {DatabaseError} INVALID_VALUE, LIMIT_EXCEEDED, UNSUPPORTED_FEATURE */
+  /**
+   * Parses an XML document.
+   * @throws {DatabaseError} INVALID_VALUE, LIMIT_EXCEEDED, UNSUPPORTED_FEATURE
+   */
   constructor(text: string, form: XmlForm = "document") {
     this.#text = text;
     this.#add(XmlNode.document, 0, 0, NO_NAME);
@@ -84,12 +93,12 @@ export class XmlTree implements XmlSink {
     return this.#kinds[node] ?? XmlNode.document;
   }
 
-  /** Returns the parent of a node; -1 for the document. */
+  /** Returns the parent of a node; -1 for the document node. */
   parentOf(node: number): number {
     return this.#parents[node] ?? -1;
   }
 
-  /** Returns the node after the last descendant of a node. */
+  /** Returns the number after that of a node's last descendant. */
   afterOf(node: number): number {
     return this.#afters[node] ?? node + 1;
   }
@@ -103,14 +112,17 @@ export class XmlTree implements XmlSink {
     return this.#spaces.get(node) ?? NO_SPACES;
   }
 
-  /** Returns the first node after the attributes of a node. It may lie beyond its descendants. */
+  /**
+   * Returns the first node after the attributes of a node. If the node has no children, the result
+   * lies beyond its descendants.
+   */
   firstInside(node: number): number {
     let first = node + 1;
     while (this.#kinds[first] === XmlNode.attribute && this.#parents[first] === node) first += 1;
     return first;
   }
 
-  /** Returns the length of the text from which a value is read. */
+  /** Returns the length of the source text from which the value of a node is read. */
   lengthOf(node: number): number {
     return (this.#ends[node] ?? 0) - (this.#starts[node] ?? 0);
   }
@@ -173,7 +185,7 @@ export class XmlTree implements XmlSink {
     }
   }
 
-  /** Reads a declaration of a namespace. @throws {DatabaseError} INVALID_VALUE */
+  /** Reads a namespace declaration. @throws {DatabaseError} INVALID_VALUE */
   #declaredSpace({ end, name, start }: { name: string; start: number; end: number }): XmlSpace {
     const prefix = name.slice("xmlns:".length);
     const uri = decoded(this.#text.slice(start, end));
@@ -184,7 +196,7 @@ export class XmlTree implements XmlSink {
     );
   }
 
-  /** Resolves the prefix of a name. @throws {DatabaseError} INVALID_VALUE */
+  /** Resolves the namespace prefix of a name. @throws {DatabaseError} INVALID_VALUE */
   #resolved(name: string, usesDefault: boolean): XmlNodeName {
     const colon = name.indexOf(":");
     const prefix = colon < 0 ? "" : name.slice(0, colon);
@@ -235,7 +247,9 @@ export class XmlTree implements XmlSink {
   }
 }
 
-/** Replaces references to characters and predefined entities. */
+/**
+ * Replaces character references and predefined entities with the characters that they represent.
+ */
 function decoded(text: string): string {
   if (!text.includes("&")) return text;
   return text.replaceAll(/&(?:#(\d+)|#x([0-9a-fA-F]+)|([^;]+));/g, (all, decimal, hex, name) => {

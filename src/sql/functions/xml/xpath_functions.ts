@@ -13,7 +13,7 @@ import {
   type XPathValue,
 } from "./xpath_values.ts";
 
-/** The evaluation to which a call belongs. */
+/** The evaluation of an XPath expression in which a function is called. */
 export interface XPathEvaluation extends NodeStrings {
   readonly tree: XmlTree;
   spend(steps: number): void;
@@ -30,7 +30,7 @@ interface XPathFunction {
   readonly evaluate: (run: XPathEvaluation, call: XPathCall) => XPathValue;
 }
 
-/** Calls a function. @throws {DatabaseError} INVALID_VALUE, LIMIT_EXCEEDED */
+/** Calls an XPath function. @throws {DatabaseError} INVALID_VALUE, LIMIT_EXCEEDED */
 export function callXPathFunction(name: string, run: XPathEvaluation, call: XPathCall): XPathValue {
   const found = FUNCTIONS.get(name);
   if (found === undefined) {
@@ -59,7 +59,10 @@ function define(
   return [name, { argsMin, argsMax, evaluate }];
 }
 
-/** Defines a function of a set of nodes, or of the current node, that describes its first node. */
+/**
+ * Defines an XPath function that returns a part of a node's name. The node is the first of a node
+ * set, or the context node if the argument is omitted.
+ */
 function naming(
   name: string,
   read: (found: XmlNodeName) => string,
@@ -70,7 +73,10 @@ function naming(
   });
 }
 
-/** Defines a function of strings. The first argument may default to the current node. */
+/**
+ * Defines an XPath function of strings. Without arguments, it is applied to the string value of
+ * the context node.
+ */
 function ofTexts(
   name: string,
   counts: readonly [number, number],
@@ -84,12 +90,13 @@ function ofTexts(
 
 function textsOf(run: XPathEvaluation, args: readonly XPathValue[]): string[] {
   const texts = args.map((arg) => textOf(run, arg));
-  // A function that takes a text apart spends about a step on four characters.
+  // A function that processes a string character by character costs about one step per four
+  // characters.
   for (const text of texts) run.spend(text.length >> 2);
   return texts;
 }
 
-/** Defines a function of a number. */
+/** Defines an XPath function of a number. */
 function ofNumber(
   name: string,
   evaluate: (number: number) => number,
@@ -111,7 +118,8 @@ const FUNCTIONS: ReadonlyMap<string, XPathFunction> = new Map([
   define("last", [0, 0], (_, { context }) => context.size),
   define("position", [0, 0], (_, { context }) => context.position),
   define("count", [1, 1], (_, { args: [nodes = ""] }) => nodeSet(nodes, "count").length),
-  // Only a DOCTYPE could say which attributes are ids, and its declarations are not read.
+  // Only a DOCTYPE can declare which attributes are ids. Its declarations are not read, so no node
+  // has an id.
   define("id", [1, 1], () => []),
   naming("local-name", ({ local }) => local),
   naming("namespace-uri", ({ uri }) => uri),
@@ -153,7 +161,9 @@ const FUNCTIONS: ReadonlyMap<string, XPathFunction> = new Map([
   ofNumber("round", Math.round),
 ]);
 
-/** Returns the characters whose positions, counted from 1, lie in the rounded range. */
+/**
+ * Returns the characters of a string whose positions, counted from 1, lie in the rounded range.
+ */
 function substring(run: XPathEvaluation, { args }: XPathCall): string {
   const [value = "", from = Number.NaN, length] = args;
   const [text = ""] = textsOf(run, [value]);
@@ -166,7 +176,10 @@ function substring(run: XPathEvaluation, { args }: XPathCall): string {
     .join("");
 }
 
-/** Replaces characters by those at the same position of `to`, or removes them. */
+/**
+ * Replaces each character in `from` with the character at the same position in `to`, or removes it
+ * if `to` has no such position.
+ */
 function translated(text = "", from = "", to = ""): string {
   const replacements = new Map<string, string>();
   const targets = Array.from(to);
@@ -176,7 +189,10 @@ function translated(text = "", from = "", to = ""): string {
   return Array.from(text, (character) => replacements.get(character) ?? character).join("");
 }
 
-/** Whether the language of the current node, from xml:lang, is the given one or a part of it. */
+/**
+ * Whether the language of the current node, from xml:lang, is the given language or a variant of
+ * it.
+ */
 function isInLanguage(
   run: XPathEvaluation,
   { args: [language = ""], context }: XPathCall,

@@ -1,16 +1,16 @@
 /**
  * Parses XPath 1.0 expressions.
  *
- * Whether `*`, `and`, `or`, `div` and `mod` are operators follows from where they stand: after an
- * operand they are, before one they are names.
+ * The meaning of `*`, `and`, `or`, `div` and `mod` depends on their position: after an operand
+ * they are operators, and otherwise they are names.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { excerpt } from "../../../types/mod.ts";
 import type { XPathAxis, XPathExpr, XPathOperator, XPathStep, XPathTest } from "./xpath_syntax.ts";
 
 /**
- * The maximum number of parts of an expression. It also limits how deep the parser and the
- * evaluation nest.
+ * The maximum number of parts of an XPath expression. It also limits the recursion depth of the
+ * parser and the evaluation.
  */
 const PARTS_MAX = 1000;
 
@@ -40,7 +40,10 @@ const NODE_TYPES: ReadonlySet<string> = new Set([
   "text",
 ]);
 
-/** The binary operators, the loosest first. A longer symbol precedes its prefixes. */
+/**
+ * The binary operators in ascending order of precedence. A longer symbol is listed before its
+ * prefixes.
+ */
 const LEVELS: readonly (readonly XPathOperator[])[] = [
   ["or"],
   ["and"],
@@ -57,7 +60,7 @@ const ANY_NODE: XPathStep = {
 };
 
 /**
- * Parses an expression.
+ * Parses an XPath expression.
  * @throws {DatabaseError} INVALID_VALUE, LIMIT_EXCEEDED, UNSUPPORTED_FEATURE
  */
 export function parseXPath(text: string): XPathExpr {
@@ -144,7 +147,8 @@ class XPathParser {
     for (;;) {
       if (this.#accept("//")) {
         const step = this.#step();
-        // A predicate may count positions among siblings. Without one, a single axis is enough.
+        // A predicate may count positions among siblings. Without a predicate, `//` followed by a
+        // child step is equivalent to the descendant axis.
         if (step.axis === "child" && step.predicates.length === 0) {
           steps.push({ ...step, axis: "descendant" });
         } else steps.push(ANY_NODE, step);
@@ -191,7 +195,7 @@ class XPathParser {
     const name = this.#name();
     if (name === undefined) this.#fail("a step is missing");
     if (NODE_TYPES.has(name) && this.#accept("(")) return this.#typeTest(name);
-    // No whitespace may surround the colon of a name.
+    // Whitespace is not allowed around the colon of a qualified name.
     if (this.#text[this.#at] !== ":" || this.#text[this.#at + 1] === ":") {
       return { kind: "name", prefix: "", local: name };
     }
@@ -221,7 +225,10 @@ class XPathParser {
     return predicates;
   }
 
-  /** Parses a literal, a call or an expression in parentheses; undefined for a step. */
+  /**
+   * Parses a literal, a function call or an expression in parentheses; returns undefined for a
+   * step.
+   */
   #primary(): XPathExpr | undefined {
     if (this.#accept("(")) {
       const inner = this.#expression();
@@ -297,7 +304,7 @@ class XPathParser {
 
   #count(): void {
     this.#parts += 1;
-    // Each operand passes through all levels of operators.
+    // Parts are counted once per precedence level, because each operand passes through all levels.
     if (this.#parts <= PARTS_MAX * LEVELS.length) return;
     throw new DatabaseError(
       "LIMIT_EXCEEDED",

@@ -1,8 +1,8 @@
 /**
  * Evaluates XPath 1.0 expressions in a parsed document.
  *
- * A set of nodes is an array of node numbers in document order without repetitions. The steps of
- * an evaluation are counted, because a short path can take a time that grows with the square of
+ * A node set is an array of node numbers in document order without duplicates. The steps of an
+ * evaluation are counted, because even a short path can take time that is quadratic in the size of
  * the document.
  */
 import { DatabaseError } from "../../../base/errors.ts";
@@ -14,10 +14,10 @@ import { callXPathFunction } from "./xpath_functions.ts";
 import type { XPathAxis, XPathExpr, XPathOperator, XPathStep, XPathTest } from "./xpath_syntax.ts";
 import { booleanOf, numberOf, type XPathValue } from "./xpath_values.ts";
 
-/** The URIs of the prefixes that an expression may use. */
+/** The namespace URIs of the prefixes that an XPath expression may use, keyed by prefix. */
 export type XPathSpaces = ReadonlyMap<string, string>;
 
-/** The node at which an expression is evaluated, and its place among the nodes of its step. */
+/** The node at which an expression is evaluated, and its position among the nodes of its step. */
 export interface XPathContext {
   readonly node: number;
   readonly position: number;
@@ -42,7 +42,9 @@ export class XPathRun {
     this.#spaces = spaces.size === 0 ? NO_SPACES : new Map([...NO_SPACES, ...spaces]);
   }
 
-  /** Evaluates an expression at a node. @throws {DatabaseError} INVALID_VALUE, LIMIT_EXCEEDED */
+  /**
+   * Evaluates an XPath expression at a node. @throws {DatabaseError} INVALID_VALUE, LIMIT_EXCEEDED
+   */
   valueAt(expression: XPathExpr, node: number): XPathValue {
     return this.value(expression, { node, position: 1, size: 1 });
   }
@@ -72,12 +74,15 @@ export class XPathRun {
     }
   }
 
-  /** Counts steps of work. @throws {DatabaseError} LIMIT_EXCEEDED */
+  /**
+   * Adds steps to the work that the evaluation has done so far. @throws {DatabaseError}
+   * LIMIT_EXCEEDED
+   */
   spend(steps: number): void {
     this.#effort.spend(steps);
   }
 
-  /** Returns the string value of a node: its own text, or that of its descendants. */
+  /** Returns the string value of a node: its own text, or the text of its descendants. */
   stringOf(node: number): string {
     const { tree } = this;
     const kind = tree.kindOf(node);
@@ -95,7 +100,7 @@ export class XPathRun {
   }
 
   #ownValue(node: number): string {
-    // Decoding a text is much faster than a step for each of its characters.
+    // Decoding text costs much less than one step per character.
     this.spend(1 + (this.tree.lengthOf(node) >> 5));
     return this.tree.ownValue(node);
   }
@@ -135,7 +140,9 @@ export class XPathRun {
     return from.length === 1 && !REVERSED.has(axis) ? found : inDocumentOrder(found);
   }
 
-  /** Keeps the nodes for which all predicates hold. The nodes are in the order of their axis. */
+  /**
+   * Keeps the nodes for which all predicates are true. The nodes are in the order of their axis.
+   */
   #filtered(nodes: readonly number[], predicates: readonly XPathExpr[]): readonly number[] {
     let kept = nodes;
     for (const predicate of predicates) {
@@ -199,7 +206,7 @@ export class XPathRun {
     );
   }
 
-  /** Visits the nodes of an axis in its order. */
+  /** Visits the nodes of an axis in the order of the axis. */
   #walk(axis: XPathAxis, node: number, visit: (node: number) => void): void {
     const { tree } = this;
     const seen = (each: number): void => {
@@ -242,7 +249,7 @@ export class XPathRun {
     }
   }
 
-  /** Returns the first node that follows a node in the document and is not its descendant. */
+  /** Returns the first node after a node in document order that is not its descendant. */
   #endOf(node: number): number {
     const { tree } = this;
     return tree.kindOf(node) === XmlNode.attribute
@@ -254,7 +261,7 @@ export class XPathRun {
     for (let each = first; each < after; each = this.tree.afterOf(each)) visit(each);
   }
 
-  /** Visits the nodes of a range, except attributes. */
+  /** Visits all nodes of a range except attributes. */
   #range(first: number, after: number, visit: (node: number) => void): void {
     const { tree } = this;
     for (let each = first; each < after; each += 1) {
@@ -314,7 +321,9 @@ export class XPathRun {
     }
   }
 
-  /** Compares two values. A set of nodes compares as true if one of its nodes does. */
+  /**
+   * Compares two values. A comparison with a node set is true if it is true for one of its nodes.
+   */
   #compared(op: XPathOperator, left: XPathValue, right: XPathValue): boolean {
     if (Array.isArray(left) && typeof right !== "boolean") {
       return left.some((node) => this.#compared(op, this.stringOf(node), right));
@@ -340,7 +349,7 @@ export class XPathRun {
   }
 }
 
-/** The axes that walk backwards. */
+/** The axes that are traversed backwards. */
 const REVERSED: ReadonlySet<XPathAxis> = new Set<XPathAxis>([
   "ancestor",
   "ancestor-or-self",

@@ -15,7 +15,10 @@ export type XPathAxis =
   | "self";
 
 export type XPathTest =
-  /** A name. A missing part is an asterisk; an empty prefix means no namespace. */
+  /**
+   * A name test. A missing part matches anything, like an asterisk; an empty prefix means no
+   * namespace.
+   */
   | { readonly kind: "name"; readonly prefix?: string; readonly local?: string }
   | { readonly kind: "node" | "text" | "comment" }
   | { readonly kind: "instruction"; readonly target?: string };
@@ -39,7 +42,9 @@ export type XPathExpr =
   | { readonly kind: "filter"; readonly from: XPathExpr; readonly predicates: readonly XPathExpr[] }
   | {
       readonly kind: "path";
-      /** Where the path begins: an expression stands for the nodes that it selects. */
+      /**
+       * The nodes at which the path begins. An expression stands for the nodes that it selects.
+       */
       readonly from: "document" | "current" | XPathExpr;
       readonly steps: readonly XPathStep[];
     };

@@ -1,4 +1,4 @@
-/** Converts the values of XPath: sets of nodes, strings, numbers and booleans. */
+/** Converts XPath values between their types: node sets, strings, numbers and booleans. */
 
 export type XPathValue = readonly number[] | string | number | boolean;
 
@@ -19,13 +19,13 @@ export function numberOf(nodes: NodeStrings, value: XPathValue): number {
   return numberOfText(textOf(nodes, value));
 }
 
-/** Reads a number. A string of any other form is NaN. */
+/** Reads an XPath number. Any string that is not a number becomes NaN. */
 export function numberOfText(text: string): number {
   const trimmed = text.replaceAll(/^[ \t\r\n]+|[ \t\r\n]+$/g, "");
   return /^-?(?:\d+(?:\.\d*)?|\.\d+)$/.test(trimmed) ? Number(trimmed) : Number.NaN;
 }
 
-/** Returns a value as a string. A set of nodes has the string value of its first node. */
+/** Converts an XPath value to a string. A node set has the string value of its first node. */
 export function textOf(nodes: NodeStrings, value: XPathValue): string {
   if (typeof value === "string") return value;
   if (typeof value === "boolean") return value ? "true" : "false";
