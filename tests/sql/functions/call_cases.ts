@@ -36,6 +36,7 @@ import {
   untyped,
   vec,
 } from "./calls.ts";
+import { CASES_OF_STEPS } from "./step_cases.ts";
 import { CASES_OF_TEXT } from "./text_cases.ts";
 
 const PAIR: DataType = {
@@ -453,6 +454,7 @@ const UNSIGNED: readonly Case[] = [
 ];
 
 export const CASES: readonly Case[] = [
+  ...CASES_OF_STEPS,
   ...CASES_OF_TEXT,
   ...GEOMETRY_CASES,
   ...XML_CASES,
