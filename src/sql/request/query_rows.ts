@@ -5,7 +5,7 @@
  *     begun here ──ends within the first time slice──► done
  *         └──does not──► forgotten ──► waits for a reader ──► begun again in it ──► done
  *
- * Reading changes nothing, so a restarted query returns the same result. A query that has once
+ * Reading changes no data, so a restarted query returns the same result. A query that has once
  * taken longer than a time slice waits for a reader immediately the next time. While it waits, it
  * holds no snapshot: it reads the newest state when it starts.
  */
@@ -28,14 +28,15 @@ export interface QueryRowsOptions extends Readable {
   readonly collected: CollectedRows;
   readonly clock: Clock;
   /**
-   * Returns the channel through which many rows are streamed; absent if rows are only collected.
+   * Returns the channel through which many rows are streamed; absent if rows are only collected in
+   * memory.
    */
   readonly channel: (() => AnswerChannel) | undefined;
   /** Controls the pace of the query on the event loop. */
   readonly slices: Pick<DrainOptions, "isEnough" | "onSlice">;
   /**
-   * Whether a definition has changed, so that the query must be bound again after a wait. Absent
-   * if the query runs as it was bound. @throws {DatabaseError}
+   * Returns whether a definition has changed, so that the query must be bound again after a wait.
+   * Absent if the query runs in the form in which it was bound. @throws {DatabaseError}
    */
   readonly isOutdated?: () => boolean;
 }
@@ -44,7 +45,7 @@ export interface QueryRowsOptions extends Readable {
 export const OUTDATED: Error = new Error("The query must be bound again");
 
 /**
- * Reads all rows on the event loop. Returns undefined if one tick was enough.
+ * Reads all rows of a query on the event loop. Returns undefined if one tick was enough.
  *
  * @param mayLeave Whether to restart the query in a reader if one tick is not enough.
  * @throws SLICE_OVER and OUTDATED, possibly as rejections
@@ -57,8 +58,8 @@ export function readHere(options: QueryRowsOptions, mayLeave: boolean): Promise<
 }
 
 /**
- * The longest total time, in milliseconds, that a query with several sleeps may work on the event
- * loop.
+ * The longest total time, in milliseconds, for which a query with several sleeps may occupy the
+ * event loop.
  */
 const BUSY_MS_MAX = 50;
 
@@ -75,7 +76,7 @@ function drainedWithSleeps(
     for (let error = thrown; ; ) {
       if (error !== ASLEEP) throw error;
       busyMs += clock.monotonicMs() - sinceMs;
-      // The client may disconnect during the sleep.
+      // The client may disconnect while the query sleeps.
       void slices.onSlice?.();
       await sleeps.over();
       if (options.isOutdated?.() === true) throw OUTDATED;
@@ -113,7 +114,7 @@ function drained(
   });
 }
 
-/** Reads all rows in the place chosen for the query. @throws {DatabaseError} */
+/** Reads all rows of a query in the place chosen for it. @throws {DatabaseError} */
 export async function readIn(place: ReadingPlace, options: QueryRowsOptions): Promise<ReadOutcome> {
   const { channel, collected, context } = options;
   const query = queryFor(options, context);

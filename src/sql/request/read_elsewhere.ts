@@ -1,6 +1,6 @@
 /**
- * Decides whether the rows of a statement are read in another thread, and prepares the statement
- * for a reader.
+ * Decides whether another thread reads the rows of a statement, and prepares the statement for a
+ * reader.
  *
  * Every statement begins on the event loop. A statement that takes longer than a time slice is
  * abandoned and restarted in a reader. The next time, it is sent to a reader immediately.
@@ -19,7 +19,7 @@ export interface Readable {
   readonly ledger: RequestLedger;
   readonly namespace: string;
   /**
-   * Returns the input from which a reader compiles the statement; undefined if it has been
+   * Returns the input from which a reader compiles the statement; undefined if this input has been
    * discarded.
    */
   source(): QuerySource | undefined;
@@ -29,8 +29,8 @@ export interface Readable {
 const LONG = new WeakSet<Prepared>();
 
 /**
- * Returns the readers that can read the rows of a statement; undefined if it has to stay on the
- * event loop.
+ * Returns the readers that can read the rows of a statement; undefined if the statement has to
+ * stay on the event loop.
  */
 export function readersFor(
   prepared: Prepared,
@@ -42,13 +42,13 @@ export function readersFor(
 }
 
 /**
- * Whether a statement goes to a reader without trying the event loop first. A statement that may
- * sleep does not, because sleeping on the event loop does not occupy a reader.
+ * Whether a statement goes to a reader without being tried on the event loop first. A statement
+ * that may sleep does not, because sleeping on the event loop does not occupy a reader.
  */
 export function isKnownLong(prepared: Prepared, readers: QueryReaders): boolean {
   if (maySleep(prepared)) return false;
-  // The first time slice may have been long for other reasons, for example because the machine was
-  // busy.
+  // The first time slice may have been long for a different reason, for example because the
+  // machine was busy.
   return readers.takesAll || (LONG.has(prepared) && !readers.isShort(prepared));
 }
 
@@ -66,14 +66,14 @@ export function callsPrograms({ requirements }: Prepared): boolean {
   return requirements.some(({ action }) => action === "call-program");
 }
 
-/** Notes that a statement took longer than a time slice. */
+/** Records that a statement took longer than a time slice. */
 export function noteLong(prepared: Prepared): void {
   if (!mayReadInOrder(prepared.plan)) LONG.add(prepared);
 }
 
 /**
- * Whether a query needs the first rows of a table in an order that possibly only the event loop
- * maintains.
+ * Whether a query needs the first rows of a table in an order that only the event loop may
+ * maintain.
  */
 function mayReadInOrder(plan: PlanNode | undefined): boolean {
   if (plan === undefined) return false;
@@ -85,8 +85,8 @@ function mayReadInOrder(plan: PlanNode | undefined): boolean {
 }
 
 /**
- * Returns the query to pass to a reader; undefined if the input for compiling it has been
- * discarded.
+ * Returns the query in the form in which a reader receives it; undefined if the input for
+ * compiling it has been discarded.
  */
 export function queryFor(
   { ledger, namespace, prepared, ...readable }: Readable,

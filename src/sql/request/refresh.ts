@@ -2,7 +2,7 @@
  * Implements REFRESH MATERIALIZED VIEW: evaluates the query again, and changes the rows of the
  * materialized view to the new result.
  *
- * A single statement deletes the rows that are no longer in the result and inserts the new ones,
+ * A single statement deletes the rows that are no longer in the result and inserts the new rows,
  * so that readers and live queries see the difference as one commit. Rows are compared by the text
  * form of their values, because equal values may differ, such as 1.0 and 1.00.
  *
@@ -65,8 +65,8 @@ export async function refresh(
 }
 
 /**
- * Returns the materialized view named in REFRESH, and the change to its definition that requires
- * the same right.
+ * Returns the materialized view that REFRESH names, and the change to its definition for which the
+ * same right is required.
  *
  * @throws {DatabaseError} TABLE_NOT_FOUND, INVALID_OPERATION
  */
@@ -120,7 +120,7 @@ export function populationOf(
   };
 }
 
-/** Computes the rows of an unpopulated view, and marks it as populated. */
+/** Computes the rows of an unpopulated materialized view, and marks it as populated. */
 export async function fill(
   node: Located,
   { change, populate, table }: RefreshSteps,
@@ -133,8 +133,8 @@ export async function fill(
 }
 
 /**
- * Returns the materialized view. @throws {DatabaseError} if another request has dropped it in the
- * meantime
+ * Returns the materialized view being refreshed. @throws {DatabaseError} if another request has
+ * dropped it in the meantime.
  */
 function existing(table: TableEntry | undefined, { _location }: Located): TableEntry {
   if (table !== undefined) return table;
@@ -195,7 +195,7 @@ function queryPathOf({ name, namespace }: TableEntry): string {
   return `${nameText(namespace)}.${nameText(materializedQueryName(name))}`;
 }
 
-/** Parses a change, and marks its targets so that they may be a materialized view. */
+/** Parses a change, and marks its target tables so that they may be a materialized view. */
 function asRefresh(text: string, at: RefreshStatement["_location"]): RefreshingStatement {
   const limits = { ...PARSE_LIMITS, sqlBytesMax: Number.POSITIVE_INFINITY };
   const node = relocated(

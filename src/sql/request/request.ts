@@ -1,10 +1,11 @@
 /**
  * Runs a request. All statements are bound and authorised first, and then run in order. A request
  * with an idempotency key is a single transaction. Either its SQL begins and commits that
- * transaction, or the request itself does.
+ * transaction, or the request itself does so.
  *
- * A statement after a definition in the same request may use the new object. If it cannot be bound
- * at first, it is bound just before it runs. Any other error is found before anything runs.
+ * A statement that follows a definition in the same request may use the new object. If it cannot
+ * be bound at first, it is bound just before it runs. Any other error is found before any
+ * statement runs.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { defined } from "../../base/assert.ts";
@@ -51,21 +52,24 @@ export interface RequestOptions {
   readonly principal: Principal;
   readonly request: SqlRequest;
   /**
-   * Returns the writes that record the response to a request with an idempotency key. They become
-   * part of the commit.
+   * Returns the writes that record the response to a request with an idempotency key. These writes
+   * become part of the request's commit.
    */
   readonly recorder?: AnswerRecorder;
   /** The transaction that the request continues, opened by an earlier request. */
   readonly held?: RequestTransaction | undefined;
   /** The request's entry in the list of running requests. */
   readonly running: RunningRequest;
-  /** Receives rows if there are too many to keep in memory. If absent, all rows are kept. */
+  /**
+   * Streams rows to the client if there are too many to keep in memory. If it is absent, all rows
+   * are kept.
+   */
   readonly channel?: AnswerChannel | undefined;
 }
 
 /**
- * Statements that end a transaction. A ROLLBACK TO after one of them cannot undo a failure before
- * it.
+ * Statements that end a transaction. A ROLLBACK TO after such a statement cannot undo an earlier
+ * failure.
  */
 const ENDS_TRANSACTION: ReadonlySet<Statement["type"]> = new Set<Statement["type"]>([
   "begin",
@@ -91,7 +95,7 @@ export class RequestRunner {
   readonly #settings: RequestSettings;
   readonly #transaction: RequestTransaction;
   readonly #isHeld: boolean;
-  /** The format of a COPY TO; set once the SQL has been parsed. */
+  /** The format of the data that COPY TO returns; set once the SQL has been parsed. */
   copyFormat: CopyFormat | undefined;
   /** The index of the statement being bound or run. */
   #statementIndex = 0;
@@ -174,7 +178,7 @@ export class RequestRunner {
       const failed = units[this.#statementIndex]?.node;
       if (failed !== undefined) await this.#audit(failed, failure);
       const placed = atCell(failure, () => failed);
-      // Results that were undone with their transaction are left out.
+      // The response does not contain results that were undone together with their transaction.
       const results = this.#results.slice(0, this.#transaction.beginIndex);
       return { results, error: atStatement(placed, this.#statementIndex) };
     }
@@ -192,8 +196,8 @@ export class RequestRunner {
     const nodes = statementsOf(this.#request, options);
     requireCopyBodies(nodes, this.#request);
     this.copyFormat = nodes[0] && copyToNode(nodes[0])?.options.format;
-    // EXECUTE runs a statement written in a PREPARE, perhaps in an earlier request, so its text is
-    // not that of this request.
+    // EXECUTE runs a statement that a PREPARE contains, perhaps in an earlier request, so the text
+    // of the statement is not the text of this request.
     const isWritten = nodes.length === 1 && this.#transaction.prepared.size === 0;
     return nodes.map((node) => unboundUnit(node, isWritten ? this.#request.sql : undefined));
   }
@@ -215,7 +219,7 @@ export class RequestRunner {
 
   /**
    * Runs the statements in order. After a failure, execution continues at the ROLLBACK TO that
-   * undoes it, if there is one.
+   * undoes the failed statement, if there is one.
    */
   async #runAll(units: readonly BoundUnit[], parameters: readonly Value[]): Promise<void> {
     for (let index = 0; index < units.length; index += 1) {
@@ -244,7 +248,7 @@ export class RequestRunner {
 
   /**
    * Returns the index of the ROLLBACK TO that undoes a failed statement; undefined if the failure
-   * ends the request. Rows that a client has received cannot be taken back.
+   * ends the request. Rows that the client has already received cannot be taken back.
    */
   #undoingIndex(
     units: readonly BoundUnit[],
@@ -261,7 +265,7 @@ export class RequestRunner {
     return undefined;
   }
 
-  /** Returns the result entries for a failed statement and for those skipped after it. */
+  /** Returns the result entries for a failed statement and for the statements skipped after it. */
   #undoneResults({ message }: DatabaseError, count: number): StatementResult[] {
     const { userId } = this.#principal;
     return Array.from({ length: count }, (_, index) =>
@@ -286,9 +290,9 @@ export class RequestRunner {
     const limitMs = this.#settings.statementTimeoutMs;
     const endMs = this.#deps.clock.monotonicMs() + (limitMs ?? Number.POSITIVE_INFINITY);
     if (endMs >= ledger.deadlineMs) return await run();
-    // While the statement waits for its client, that time is added to its deadline. The deadline
-    // of the request must be extended as well, so the difference between the two deadlines is
-    // added back afterwards.
+    // The time that the statement waits for its client is added to its deadline. The deadline of
+    // the request must be extended as well, so the difference between the two deadlines is added
+    // back afterwards.
     const restMs = ledger.deadlineMs - endMs;
     ledger.deadlineMs = endMs;
     try {
@@ -337,7 +341,9 @@ export class RequestRunner {
     );
   }
 
-  /** Commits a request that has no COMMIT. The entry of its last change gets the `last_seq`. */
+  /**
+   * Commits a request that contains no COMMIT. The entry of its last change gets the `last_seq`.
+   */
   async #commitWhole(): Promise<void> {
     const lastSeq = await this.#commit();
     const index = this.#lastChangeIndex();
@@ -345,13 +351,14 @@ export class RequestRunner {
     if (lastSeq !== null && entry !== undefined) this.#results[index] = { ...entry, lastSeq };
   }
 
-  /** Returns the index of the last statement that changed rows; negative if there is none. */
+  /** Returns the index of the last statement that changed rows; negative if no statement did. */
   #lastChangeIndex(): number {
     return this.#results.findLastIndex(({ lastSeq, rowCount }) => lastSeq === null && rowCount > 0);
   }
 
   /**
-   * Returns the writes that record the response to a request with a key; empty if no rows change.
+   * Returns the writes that record the response to a request with an idempotency key; empty if the
+   * request changes no rows.
    */
   #recordOf(entry: StatementResult | undefined, changesRows: boolean): readonly TableWrite[] {
     if (this.#recorder === undefined || !changesRows) return [];
@@ -374,7 +381,7 @@ export class RequestRunner {
   }
 }
 
-/** Creates a transaction that has not been opened yet. */
+/** Creates the transaction of a request, which is not open at first. */
 export function newTransaction(deps: RequestDeps, ledger: RequestLedger): RequestTransaction {
   return new RequestTransaction({ deps, ledger, settings: new RequestSettings(deps) });
 }

@@ -2,7 +2,7 @@
  * Binds the statements of a request. Each statement is bound and authorised before any statement
  * runs, and again just before it runs if definitions or rights have changed.
  *
- * However many statements there are, only a limited number are kept bound at a time.
+ * Only a limited number of statements are kept bound at a time, however many the request contains.
  */
 
 import type { Principal } from "../../auth/mod.ts";
@@ -46,33 +46,38 @@ import { rowsOf, tableOf } from "./table_as.ts";
 import { deletesOf } from "./truncation.ts";
 
 /**
- * The maximum number of statements to keep bound until they run; later ones are bound again. Each
- * of them takes 10 KB, and a megabyte of SQL may contain a hundred thousand statements.
+ * The maximum number of statements that are kept bound until they run; later statements are bound
+ * again. Each of them takes 10 KB, and a megabyte of SQL may contain a hundred thousand
+ * statements.
  */
 const KEPT_MAX = 1000;
 
-/** A statement of the request, between binding and execution. */
+/** A statement of a request, from binding to execution. */
 export interface BoundUnit {
   readonly node: Statement;
   /** The SQL of the request, if it consists of only this statement. */
   readonly text?: string | undefined;
   /**
-   * Set if the rows of the statement are not read, so that the views it names may be unpopulated.
+   * Set if the rows of the statement are not read. The materialized views that it names may then
+   * be unpopulated.
    */
   readonly isUnread?: true | undefined;
   /** The prepared form of a statement that reads or writes rows, as long as it is kept. */
   prepared: Prepared | undefined;
-  /** The catalog version for which the statement was bound, and then the namespace. */
+  /** The catalog version for which the statement was bound. */
   catalogVersion: number;
   namespace: string;
 }
 
-/** Creates a unit for a statement that has not been bound yet. */
+/** Creates the entry for a statement that has not been bound yet. */
 export function unboundUnit(node: Statement, text?: string): BoundUnit {
   return { node, text, prepared: undefined, catalogVersion: -1, namespace: "" };
 }
 
-/** Returns the query of CREATE TABLE … AS as a statement. WITH NO DATA does not read its rows. */
+/**
+ * Returns the query of CREATE TABLE … AS as a separate statement. With WITH NO DATA, its rows are
+ * not read.
+ */
 function rowsUnit(node: CreateTableAsStatement): BoundUnit {
   return { ...unboundUnit(rowsOf(node)), isUnread: node.withData ? undefined : true };
 }
@@ -94,7 +99,7 @@ export interface RequestBindingOptions {
 }
 
 export class RequestBinding {
-  /** The current namespace, which USE changes. */
+  /** The current namespace, which USE NAMESPACE changes. */
   namespace: string = DEFAULT_NAMESPACE;
   readonly #options: RequestBindingOptions;
   #parameterTypes: readonly DataType[] = [];
@@ -110,13 +115,14 @@ export class RequestBinding {
     this.leaveNamespaces();
   }
 
-  /** Switches back to the namespace in which the request began. */
+  /** Returns to the namespace in which the request began. */
   leaveNamespaces(): void {
     this.namespace = this.#options.request.namespace ?? DEFAULT_NAMESPACE;
   }
 
   /**
-   * Returns the parameters of the request for the statements that follow. @throws {DatabaseError}
+   * Reads the parameters of the request, which the statements that follow use. @throws
+   * {DatabaseError}
    */
   readParameters(): readonly Value[] {
     const { request, scope } = this.#options;
@@ -132,14 +138,14 @@ export class RequestBinding {
    * @throws {DatabaseError} INVALID_PARAMETER if a parameter is unused.
    */
   requireNoGap(parameterCount: number): void {
-    // A definition accepts no parameters and reports any itself.
+    // A definition accepts no parameters, and its own check reports any that are given.
     if (this.#takesParameters) requireNoGap(this.#usedParameters, parameterCount);
   }
 
   /**
-   * Binds and authorises a statement before anything runs, in small steps. A statement that uses a
-   * name defined by an earlier statement may not be bindable yet; it is then bound just before it
-   * runs.
+   * Binds and authorises a statement before any statement runs, in small steps. If the statement
+   * uses a name that an earlier statement defines, it may not be possible to bind it yet. It is
+   * then bound just before it runs.
    *
    * @param options.isAlone Whether the request consists of only this statement; a definition is
    *   then bound only when it runs.
@@ -161,21 +167,22 @@ export class RequestBinding {
     if (unit.prepared === undefined) return;
     this.#takesParameters = true;
     this.#keptCount += 1;
-    // If the request is only checked, nothing will run, so a bound statement is finished.
+    // If the request is only checked, no statement will run, so bound statements are not needed
+    // later.
     if (this.#keptCount > KEPT_MAX && this.#options.request.check !== true) this.forget(unit);
   }
 
   /**
-   * Whether a statement's error may disappear once earlier definitions have run.
+   * Whether the error of a statement may disappear once earlier definitions have run.
    *
-   * @param runsAs The principal that the statement runs as; undefined if the caller may not act
+   * @param runsAs The principal as which the statement runs; undefined if the caller may not act
    *   for that user.
    */
   #isMendable(node: Statement, error: unknown, runsAs: Principal | undefined): boolean {
     if (!(error instanceof DatabaseError)) return false;
     const { code } = error;
-    // A definition may give a user access to a table, so that a statement running as that user
-    // succeeds. The caller's own role does not change.
+    // A definition may give a user access to a table, so that a statement that runs as this user
+    // succeeds. A definition cannot change the caller's own role.
     const runsRows = actedForIn(node) !== undefined && rowsNode(node) !== undefined;
     const mayBeGranted = runsRows && runsAs !== undefined;
     if (isDenial(error) && !mayBeGranted) return false;
@@ -220,9 +227,9 @@ export class RequestBinding {
   }
 
   /**
-   * Returns a statement that reads or writes rows, bound with the definitions as of this tick;
-   * undefined for any other statement. Rights are checked again, because an earlier statement or
-   * another caller may have changed them.
+   * Returns a statement that reads or writes rows, bound with the definitions that are current in
+   * this tick; undefined for any other statement. Rights are checked again, because an earlier
+   * statement or another caller may have changed them.
    */
   renewed(unit: BoundUnit): Prepared | undefined {
     const { catalog } = this.#options.scope.deps;
@@ -272,7 +279,7 @@ export class RequestBinding {
     unit.prepared = undefined;
   }
 
-  /** Returns the user that a statement runs as. */
+  /** Returns the user as whom a statement runs. */
   principalOf(node: Statement): Principal {
     const { principal, scope } = this.#options;
     const { deps } = scope;
@@ -332,7 +339,7 @@ export class RequestBinding {
     const dmlDeps = dmlDepsOf(deps, { namespace, principal: runsAs, statement });
     const { catalog } = deps;
     // The binding may have missed definitions that changed between two steps, so the statement
-    // counts as bound with the version before the first step.
+    // counts as bound with the catalog version before the first step.
     const { version } = catalog;
     const prepared = yield* boundInSteps(
       { catalog, principal: runsAs, statement },
@@ -350,8 +357,8 @@ export class RequestBinding {
   }
 
   /**
-   * Returns the SQL of a query or change, with everything else that its plan depends on; undefined
-   * for a statement whose plan is not cached.
+   * Returns the SQL of a query or change, with everything else on which its plan depends;
+   * undefined for a statement whose plan is not cached.
    */
   #wholeTextOf({ node, text }: BoundUnit): WholeText | undefined {
     const { copy, files } = this.#options.request;
@@ -363,7 +370,7 @@ export class RequestBinding {
   }
 
   /**
-   * Uses the cached plan of a statement if the caller has the necessary rights. If not, the
+   * Uses the cached plan of a statement if the caller has the necessary rights. Otherwise, the
    * statement has to be bound to find the correct error.
    */
   #takePlan(unit: BoundUnit, whole: WholeText): boolean {

@@ -4,7 +4,7 @@ import type { NameDeps } from "../prepare/binding_deps.ts";
 import type { PlanCache } from "../prepare/plan_cache.ts";
 import type { StatementDeps } from "./run_options.ts";
 
-/** The dependencies of an engine, including the system views, which all its requests share. */
+/** The dependencies that all requests of an engine share, including the system views. */
 export type RequestDeps = SqlEnvironment &
   NameDeps &
   Pick<StatementDeps, "readers"> & { readonly plans: PlanCache };

@@ -22,7 +22,10 @@ interface EndedRequest {
 
 type ClosingDeps = Pick<SqlEnvironment, "activity" | "clock" | "limits" | "log">;
 
-/** Releases the resources of a request, however it ended. Returns the time at which it ended. */
+/**
+ * Releases the resources of a request, however the request ended. Returns the time at which it
+ * ended.
+ */
 export function closeRequest(deps: ClosingDeps, ended: EndedRequest): number {
   const { activity, clock, limits } = deps;
   const atMs = clock.monotonicMs();
@@ -38,7 +41,8 @@ export function closeRequest(deps: ClosingDeps, ended: EndedRequest): number {
 }
 
 /**
- * Logs a slow request. The statements are printed from their syntax trees, which masks passwords.
+ * Logs a slow request. Its statements are printed from their syntax trees, so that passwords are
+ * masked.
  */
 function logSlow(
   { limits: sqlLimits, log }: ClosingDeps,

@@ -1,6 +1,6 @@
 /**
  * Provides the parts of a request that depend on definitions. Within a transaction that has
- * changed definitions, they use the changed ones.
+ * changed definitions, these parts use the changed definitions.
  */
 import { DefinitionStatements } from "../ddl/definitions.ts";
 import type { RequestLedger } from "../execute/context/request_ledger.ts";
@@ -19,7 +19,7 @@ interface ScopeParts {
 
 export interface RequestScopeOptions {
   readonly ledger: RequestLedger;
-  /** Returns the dependencies currently in force. */
+  /** Returns the dependencies that are currently in force, which a transaction may replace. */
   readonly deps: () => RequestDeps;
   readonly runner: RunnerOptions;
   /** The options for a runner that returns rows to the request instead of streaming them. */

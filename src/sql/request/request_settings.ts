@@ -3,7 +3,7 @@
  * the later statements of the same request.
  *
  * Invariant: the effect of SET LOCAL ends with its transaction, and ROLLBACK restores the settings
- * as of BEGIN.
+ * to their values at BEGIN.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { excerpt } from "../../types/mod.ts";
@@ -15,8 +15,8 @@ import { fixedSettings, isOwnName, SETTING_KINDS, settingKind } from "./setting_
 type SettingStatement = SetStatementVariable | SetTimezone;
 
 /**
- * The limits on settings, and the configuration, whose names a request must not use for its own
- * settings.
+ * The dependencies of settings: the limits, and the configuration, whose names a request must not
+ * use for its own settings.
  */
 export type SettingDeps = Pick<SqlEnvironment, "limits" | "settings">;
 
@@ -29,7 +29,7 @@ interface AskedChange {
   /** The new value of the setting; undefined for DEFAULT. */
   readonly value: string | undefined;
   readonly isLocal: boolean;
-  /** The position in the SQL; undefined for a function call. */
+  /** The position of the setting in the SQL; undefined for a function call. */
   readonly position?: number;
 }
 
@@ -40,7 +40,7 @@ interface SettingChange {
   readonly isLocal: boolean;
 }
 
-/** The settings that have changed since the beginning of the request. */
+/** The values of the settings that have changed since the beginning of the request. */
 type Changed = ReadonlyMap<string, string>;
 
 /** A snapshot of the settings within a transaction. */
@@ -54,7 +54,7 @@ export class RequestSettings {
   #changed: Changed = new Map();
   /** The values of the settings at BEGIN. */
   #before: Changed | undefined;
-  /** The settings that will remain after COMMIT, which excludes those of SET LOCAL. */
+  /** The settings that will remain changed after COMMIT. They exclude the effects of SET LOCAL. */
   #lasting: Changed = new Map();
 
   constructor(deps: SettingDeps) {
@@ -67,7 +67,9 @@ export class RequestSettings {
     return text === undefined || text === "0" ? undefined : Number(text);
   }
 
-  /** The longest wait for an advisory lock, set by SET; undefined if there is no limit. */
+  /**
+   * The longest wait for an advisory lock that SET has permitted; undefined if there is no limit.
+   */
   get lockTimeoutMs(): number | undefined {
     const text = this.#changed.get("lock_timeout");
     return text === undefined || text === "0" ? undefined : Number(text);
@@ -107,7 +109,7 @@ export class RequestSettings {
   }
 
   /**
-   * Applies a change, and returns the new value.
+   * Applies a change to a setting, and returns the new value.
    *
    * @throws {DatabaseError} INVALID_OPTION, TRANSACTION_REQUIRED
    */
@@ -155,7 +157,7 @@ export class RequestSettings {
     return { changed: this.#changed, lasting: this.#lasting };
   }
 
-  /** Undoes every SET since a mark in the open transaction. */
+  /** Undoes every SET since a snapshot of the settings in the open transaction. */
   returnTo({ changed, lasting }: SettingsMark): void {
     this.#changed = changed;
     this.#lasting = lasting;
@@ -184,7 +186,9 @@ function withChange(changed: Changed, { name, value }: SettingChange): Changed {
   return next;
 }
 
-/** Refuses a SET that would fail, before anything runs. @throws {DatabaseError} INVALID_OPTION */
+/**
+ * Refuses a SET that would fail, before any statement runs. @throws {DatabaseError} INVALID_OPTION
+ */
 export function requireSettable(node: SettingStatement, deps: SettingDeps): void {
   readChange(askedBy(node), deps);
 }

@@ -1,6 +1,6 @@
 /**
  * Parses the SQL of a request, and checks that its statements may be combined. This happens before
- * anything is bound, and does not need the catalog.
+ * any statement is bound, and does not need the catalog.
  */
 import { counted } from "../../base/counted.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -14,9 +14,9 @@ import { withPrepared } from "./prepared_texts.ts";
 
 export interface RequestTextOptions {
   readonly limits: SqlLimits;
-  /** Set for a request that has an idempotency key. */
+  /** Whether the request has an idempotency key. */
   readonly isRepeatable: boolean;
-  /** Set for a request that continues a transaction. */
+  /** Whether the request continues a transaction. */
   readonly isHeld: boolean;
   /** The statements prepared by earlier requests of the transaction. */
   readonly prepared: ReadonlyMap<string, PrepareStatement>;
@@ -25,7 +25,7 @@ export interface RequestTextOptions {
 
 /**
  * Parses the SQL of a request.
- * @throws {DatabaseError} if it does not parse, or its statements cannot be combined
+ * @throws {DatabaseError} if the SQL does not parse, or its statements cannot be combined
  */
 export function statementsOf(
   { files, sql, sqlUtf8 }: SqlRequest,
@@ -79,7 +79,7 @@ export function statementsOf(
 }
 
 /**
- * Requires that a request with an idempotency key that continues a transaction is a COMMIT,
+ * Requires that a request is a COMMIT if it has an idempotency key and continues a transaction,
  * because only a COMMIT has a lasting effect.
  *
  * @throws {DatabaseError} INVALID_INPUT

@@ -12,7 +12,7 @@
  * - A transaction that spans requests is called held. A request that ends with an open transaction
  *   has failed, unless the transaction is held. A held transaction survives a failed statement,
  *   but cannot be committed until ROLLBACK TO has undone that statement.
- * - Changes by SET are kept or undone together with the rows.
+ * - Changes that SET has made are kept or undone together with the rows.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { BATCH_ROWS_MAX } from "../../base/limits.ts";
@@ -54,7 +54,7 @@ export interface RequestTransactionOptions {
   readonly settings: RequestSettings;
 }
 
-/** Runs the constraint triggers deferred to the commit, or chosen ones of them. */
+/** Runs all constraint triggers that were deferred to the commit, or only some of them. */
 export type RunDeferred = (
   transaction: Transaction,
   isChosen?: (trigger: NamedConstraint) => boolean,
@@ -68,32 +68,37 @@ interface NamedConstraint {
 /** The options with which BEGIN opens a transaction. */
 export interface OpeningOptions {
   readonly isReadOnly: boolean;
-  /** The index of the BEGIN in the response; absent for a held transaction. */
+  /** The index of the BEGIN in the response; absent for a transaction that spans requests. */
   readonly entryIndex?: number;
-  /** How long the transaction may stay open; `limits.transaction_timeout_secs` if absent. */
+  /**
+   * The time in milliseconds for which the transaction may stay open;
+   * `limits.transaction_timeout_secs` applies if absent.
+   */
   readonly timeoutMs?: number | undefined;
   readonly onGrow?: ((bytes: number) => void) | undefined;
   /** The tables whose write gates the request has closed for this transaction. */
   readonly gatedIds?: readonly number[];
 }
 
-/** Returns the writes to add to a commit, which depend on whether it changes rows. */
+/**
+ * Returns the writes that are added to a commit, which depend on whether the commit changes rows.
+ */
 export type RecordedWrites = (changesRows: boolean) => readonly TableWrite[];
 
 /** The result of ending a transaction. */
 interface Written {
   readonly changesRows: boolean;
-  /** The commit; undefined if there was nothing to write. */
+  /** The commit of the transaction; undefined if there was nothing to write. */
   readonly commit: Commit | undefined;
 }
 
 export class RequestTransaction implements HeldTransaction {
-  /** The dependencies as seen from outside the transaction. */
+  /** The dependencies that apply outside the transaction. */
   readonly #base: RequestDeps;
   #ledger: RequestLedger;
   readonly settings: RequestSettings;
   #current: Transaction | undefined;
-  /** The definitions changed by the open transaction; undefined if there are none. */
+  /** The definitions that the open transaction has changed; undefined if it has changed none. */
   #definitions: TransactionDefinitions | undefined;
   #acks: TransactionAcks;
   #beginIndex: number | undefined;
@@ -101,10 +106,15 @@ export class RequestTransaction implements HeldTransaction {
   readonly #savepoints = new Savepoints();
   #isHeld = false;
   #isFailed = false;
-  /** Whether a commit was attempted. If it fails, there is no transaction left to continue. */
+  /**
+   * Whether a commit has been attempted. If the commit fails, there is no transaction to continue.
+   */
   #isEnding = false;
   #outcome: TransactionOutcome | undefined;
-  /** The statements named by PREPARE, for later requests of a held transaction. */
+  /**
+   * The statements that PREPARE has named, for later requests of a transaction that spans
+   * requests.
+   */
   readonly #prepared = new Map<string, PrepareStatement>();
 
   constructor({ ledger, settings, deps }: RequestTransactionOptions) {
@@ -116,7 +126,8 @@ export class RequestTransaction implements HeldTransaction {
   }
 
   /**
-   * The dependencies for the transaction's statements, which see the definitions it has changed.
+   * The dependencies of the transaction's statements, which see the definitions that the
+   * transaction has changed.
    */
   get deps(): RequestDeps {
     return this.#definitions?.deps ?? this.#base;
@@ -127,7 +138,7 @@ export class RequestTransaction implements HeldTransaction {
   }
 
   /**
-   * Runs a definition, which takes effect with the commit.
+   * Runs a change of definitions, which takes effect with the commit.
    *
    * @throws {DatabaseError} INVALID_OPERATION if the transaction is READ ONLY,
    *   SERIALIZATION_FAILURE, and the errors of `run`.
@@ -193,17 +204,19 @@ export class RequestTransaction implements HeldTransaction {
     this.#ledger = ledger;
   }
 
-  /** Whether a statement of the held transaction has failed and has not been undone. */
+  /**
+   * Whether a statement of a transaction that spans requests has failed and has not been undone.
+   */
   get isFailed(): boolean {
     return this.#isFailed;
   }
 
-  /** The outcome of the held transaction; undefined while it is open. */
+  /** The outcome of a transaction that spans requests; undefined while it is open. */
   get outcome(): TransactionOutcome | undefined {
     return this.#outcome;
   }
 
-  /** The open transaction; undefined if there is none. */
+  /** The open transaction; undefined if no transaction is open. */
   get current(): Transaction | undefined {
     return this.#current;
   }
@@ -220,7 +233,7 @@ export class RequestTransaction implements HeldTransaction {
     return this.#current?.bytes ?? 0;
   }
 
-  /** The index of the BEGIN of the uncommitted changes. */
+  /** The index of the BEGIN whose changes have not been committed. */
   get beginIndex(): number | undefined {
     return this.#beginIndex;
   }
@@ -283,8 +296,8 @@ export class RequestTransaction implements HeldTransaction {
   }
 
   /**
-   * Sets when foreign keys are checked and constraint triggers run. If they become immediate,
-   * pending ones are checked or run immediately.
+   * Sets when foreign keys are checked and when constraint triggers run. If they become immediate,
+   * pending checks and triggers run at once.
    *
    * @throws {DatabaseError} OBJECT_NOT_FOUND, INVALID_OPERATION, FOREIGN_KEY_VIOLATION
    */
@@ -338,8 +351,8 @@ export class RequestTransaction implements HeldTransaction {
   }
 
   /**
-   * Called before a statement that may run in a transaction. An open transaction must not have
-   * timed out, and its tables must be unchanged.
+   * Must be called before a statement that may run in a transaction. Requires that an open
+   * transaction has not timed out and that its tables are unchanged.
    */
   requireUsable(): void {
     if (this.#current !== undefined) this.#requireUsable(this.#current);
@@ -365,7 +378,11 @@ export class RequestTransaction implements HeldTransaction {
     return this.#acks.add(request, node);
   }
 
-  /** Commits the open transaction. @returns The last seq; null if there was nothing to write. */
+  /**
+   * Commits the open transaction.
+   *
+   * @returns The last seq; null if there was nothing to write.
+   */
   async commit(record: RecordedWrites, runDeferred: RunDeferred): Promise<number | null> {
     const transaction = this.#required("COMMIT");
     this.#isEnding = true;
@@ -424,7 +441,8 @@ export class RequestTransaction implements HeldTransaction {
   }
 
   /**
-   * Called when a statement has failed. Ends the open transaction, unless it is held.
+   * Must be called when a statement has failed. Ends the open transaction, unless it spans
+   * requests.
    *
    * @returns The error to report.
    */
@@ -438,7 +456,7 @@ export class RequestTransaction implements HeldTransaction {
       return failUploads(transaction, error);
     }
     this.#isFailed = true;
-    // Without a savepoint, the transaction can never be committed.
+    // A failed transaction without a savepoint can never be committed, so its locks are released.
     if (!this.#savepoints.isEmpty) return error;
     const { advisory, locks } = this.#deps.activity;
     locks.release(transaction);
@@ -448,7 +466,7 @@ export class RequestTransaction implements HeldTransaction {
   }
 
   /**
-   * Called at the end of the request.
+   * Requires that no transaction is open at the end of the request.
    *
    * @throws {DatabaseError} TRANSACTION_OPEN
    */
@@ -480,7 +498,7 @@ export class RequestTransaction implements HeldTransaction {
     return this.#written(transaction, record, (batch) => this.#deps.store.apply(batch));
   }
 
-  /** Commits rows together with definitions. */
+  /** Commits rows together with changed definitions. */
   async #writtenWith(
     definitions: TransactionDefinitions,
     transaction: Transaction,
@@ -516,14 +534,15 @@ export class RequestTransaction implements HeldTransaction {
   }
 
   /**
-   * Checks, in the tick of the commit, that no locked row has changed.
+   * Checks, in the tick of the commit, that no row that the transaction has locked has changed.
    * @throws {DatabaseError} SERIALIZATION_FAILURE
    */
   #requireUnchanged({ locked }: Transaction): void {
     const { catalog, store } = this.#deps;
     for (const { key, owner, seq, tableId } of locked) {
       const table = catalog.tableById(tableId);
-      // If this transaction's definitions are current, nobody else can have dropped a table.
+      // If this transaction has changed definitions, no other transaction can have dropped a
+      // table.
       if (table === undefined && this.#definitions !== undefined) continue;
       const options = { owner, key, upTo: store.appliedSeq, columnIds: [SEQ_COLUMN_ID] };
       if (table !== undefined && store.lookup(tableId, options)?.[0] === seq) continue;
@@ -537,7 +556,9 @@ export class RequestTransaction implements HeldTransaction {
     }
   }
 
-  /** Checks foreign keys, in the tick of the commit. @throws {DatabaseError} */
+  /**
+   * Checks the foreign keys of changed rows, in the tick of the commit. @throws {DatabaseError}
+   */
   #requireReferences(transaction: Transaction): void {
     const context = this.#contextOf(transaction);
     checkDeferred(context);
@@ -578,9 +599,9 @@ export class RequestTransaction implements HeldTransaction {
       staged.add(write);
     }
     const changesRows = staged.rowCount > 0;
-    // If another consumer acknowledges messages after these offsets were prepared and before the
-    // commit, the commit fails with a conflict. To keep that window short, most rows are settled
-    // before the offsets are prepared.
+    // If another consumer acknowledges messages after the acknowledgements were prepared and
+    // before the commit, the commit fails with a conflict. To keep that window short, most rows
+    // are settled before the acknowledgements are prepared.
     const settled = async (): Promise<void> => {
       while (!staged.settle()) await pause();
     };
@@ -606,7 +627,7 @@ export class RequestTransaction implements HeldTransaction {
     }
   }
 
-  /** Adds the uploads to the catalog, and then commits, in the same tick. */
+  /** Adds the uploaded files to the catalog and then commits, in the same tick. */
   #made(transaction: Transaction, make: () => Commit): Commit {
     const { clock, storageQuota } = this.#deps;
     const makeAll = (): Commit => {
@@ -650,7 +671,9 @@ export class RequestTransaction implements HeldTransaction {
 }
 
 /**
- * Removes the uploads of a transaction that will not be committed. @returns The error to report.
+ * Removes the uploaded files of a transaction that will not be committed.
+ *
+ * @returns The error to report.
  */
 function failUploads({ uploads }: Transaction, error: unknown): unknown {
   let reported = error;
@@ -658,8 +681,8 @@ function failUploads({ uploads }: Transaction, error: unknown): unknown {
     try {
       each.fail(error);
     } catch (worse) {
-      // This error is reported instead of the original one, because a failing disk or catalog
-      // requires attention.
+      // The error from undoing the upload is reported instead of the original error, because a
+      // failing disk or catalog requires attention.
       reported = worse;
     }
   }

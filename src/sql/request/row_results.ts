@@ -12,7 +12,7 @@ import type { PreparedDml, PreparedQuery } from "../prepare/prepared.ts";
 
 export interface ResultOptions {
   readonly principal: Principal;
-  /** The values of the parameters, followed by those of lifted literals. */
+  /** The values of the parameters, followed by the values of lifted literals. */
   readonly parameters: readonly Value[];
 }
 
@@ -53,7 +53,7 @@ export function changeResult(
 
 /**
  * Builds the result entry of a durable change to many rows, over several ticks. The change has
- * been committed, so this cannot be cancelled.
+ * been committed, so building its result cannot be cancelled.
  */
 export async function changeResultInTicks(
   prepared: PreparedDml,
@@ -72,7 +72,7 @@ export async function changeResultInTicks(
   return { ...first, rows };
 }
 
-/** Builds the result of a query. */
+/** Builds the result entry of a query. */
 export function queryResult(
   { fields = [] }: PreparedQuery,
   rows: readonly (readonly unknown[])[],

@@ -1,4 +1,6 @@
-/** Defines what a statement needs to run: the caller, the transaction and the database. */
+/**
+ * Defines the objects that a statement needs to run: the caller, the transaction and the database.
+ */
 import type { Principal } from "../../auth/mod.ts";
 import type { Seq } from "../../base/seq.ts";
 import type { Value } from "../../types/mod.ts";
@@ -24,7 +26,7 @@ export interface RunOptions {
   readonly principal: Principal;
   readonly namespace: string;
   readonly transaction: Transaction | undefined;
-  /** The values of the parameters, followed by those of lifted literals. */
+  /** The values of the parameters, followed by the values of lifted literals. */
   readonly parameters: readonly Value[];
   readonly files: ReadonlyMap<string, UploadedFile> | undefined;
   /**
@@ -35,20 +37,22 @@ export interface RunOptions {
   readonly copyTo?: CopySettings | undefined;
   /** Collects the measurements of EXPLAIN ANALYZE. */
   readonly profile?: Profile | undefined;
-  /** Returns the seq at which an attempt reads; if absent, the newest visible seq. */
+  /**
+   * Returns the seq at which an attempt reads. If it is absent, the newest visible seq applies.
+   */
   atSeq?(): Seq;
-  /** The time of the statement; the current time if absent. */
+  /** The time of the statement. If it is absent, the current time applies. */
   readonly nowMicros?: number;
-  /** Receives the notices raised by programs that the statement calls. */
+  /** Receives the notices that programs called by the statement raise. */
   readonly onNotice?: ((message: string) => void) | undefined;
   /**
-   * Returns the input from which a reader compiles the statement; absent if it has to run on the
-   * event loop.
+   * Returns the input from which a reader compiles the statement; absent if the statement has to
+   * run on the event loop.
    */
   source?(): QuerySource | undefined;
   /** Binds the statement again if a definition has changed. @throws {DatabaseError} */
   renewed?(): Prepared;
-  /** Set for a statement run by a trigger function. */
+  /** The trigger whose function runs the statement; absent for any other statement. */
   readonly trigger?: TriggerFrame | undefined;
 }
 
@@ -56,7 +60,7 @@ export interface RunOptions {
 export interface TriggerFrame {
   /** The nesting depth of triggers at which the statement runs. */
   readonly depth: number;
-  /** The rows that the statement reads by the names in REFERENCING. */
+  /** The transition tables: the rows that the statement reads by the names in REFERENCING. */
   readonly transition: ReadonlyMap<BoundRecursion, MaterialisedRows> | undefined;
 }
 
@@ -65,16 +69,17 @@ export interface RunnerOptions {
   readonly settings: RequestSettings;
   /**
    * Whether the client may receive rows while the statement runs, if there are too many to keep in
-   * memory. If not, all rows are in the result.
+   * memory. Otherwise, all rows are in the result.
    */
   readonly isStreamed: boolean;
   /**
-   * Returns the channel for these rows. Called once a query has taken longer than a time slice.
+   * Returns the channel through which rows are streamed. Called once a query has taken longer than
+   * a time slice.
    */
   channelFor(): AnswerChannel;
 }
 
-/** The parts of the database that statements on rows need. */
+/** The parts of the SQL environment that statements on rows need. */
 export interface StatementDeps
   extends ExecutionDeps,
     UploadDeps,

@@ -3,8 +3,8 @@
  * row locks, advisory locks, foreign key claims, SET CONSTRAINTS, uploads, acknowledgements,
  * settings, open cursors and definitions.
  *
- * - As in PostgreSQL, a later savepoint hides an earlier one with the same name.
- * - RELEASE removes a savepoint and all later ones. ROLLBACK TO keeps the savepoint itself.
+ * - As in PostgreSQL, a later savepoint hides an earlier savepoint with the same name.
+ * - RELEASE removes a savepoint and all later savepoints. ROLLBACK TO keeps the savepoint itself.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { AdvisoryLocks } from "../activity/advisory_locks.ts";
@@ -26,7 +26,7 @@ interface Savepoint {
   readonly advisory: number;
   readonly settings: SettingsMark;
   readonly cursors: CursorsMark;
-  /** The definitions at the savepoint; undefined if none had been changed before it. */
+  /** The changed definitions at the savepoint; undefined if none had been changed before it. */
   readonly definitions: DefinitionsMark | undefined;
 }
 
@@ -74,7 +74,7 @@ export class Savepoints {
   }
 
   /**
-   * Releases a savepoint and all later ones.
+   * Releases a savepoint and all later savepoints.
    * @throws {DatabaseError} OBJECT_NOT_FOUND
    */
   release(node: SavepointStatement, { transaction }: RestoredParts): void {
@@ -83,7 +83,8 @@ export class Savepoints {
   }
 
   /**
-   * Returns to a savepoint. The result is the definitions that remain changed, if any.
+   * Returns to a savepoint. The result contains the definitions that remain changed, if there are
+   * any.
    * @throws {DatabaseError} OBJECT_NOT_FOUND
    */
   rollbackTo(node: SavepointStatement, parts: RestoredParts): TransactionDefinitions | undefined {

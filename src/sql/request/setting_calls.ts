@@ -1,5 +1,5 @@
 /**
- * Implements current_setting and set_config in a statement on the event loop.
+ * Implements current_setting and set_config for a statement on the event loop.
  *
  * Settings made by the request take precedence over fixed values, which take precedence over the
  * configuration. Only a caller who may inspect the server can read the configuration.
@@ -40,7 +40,7 @@ export class OwnSettingCalls implements SettingCalls {
     if (name.toLowerCase() !== "search_path") {
       return this.#settings.change({ name, value, isLocal }).value;
     }
-    // An empty search path leaves the namespace as it is, because a program that sets it qualifies
+    // An empty search path does not change the namespace, because a program that sets it qualifies
     // all names.
     if (value === "") return value;
     throw new DatabaseError("INVALID_OPTION", "Cannot set search_path inside a larger expression", {

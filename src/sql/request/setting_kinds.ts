@@ -1,14 +1,15 @@
 /**
- * Defines the settings that a request may change: the values that each accepts, and its default.
+ * Defines the settings that a request may change: the values that each setting accepts, and its
+ * default.
  *
  * Most of them exist for programs written for PostgreSQL, which begin by setting options that
- * already apply here. Such a setting accepts only values that describe this server, so that
- * nothing a program asks for is silently ignored. Settings that only advise PostgreSQL's planner
- * accept any value that PostgreSQL accepts, because they change no result.
+ * already apply here. Such a setting accepts only values that describe this server, so that no
+ * request of a program is silently ignored. Settings that only advise PostgreSQL's planner accept
+ * any value that PostgreSQL accepts, because they change no result.
  */
 import type { SqlLimits } from "../ports/environment.ts";
 
-/** The reason why a value cannot be set, and advice on what to do instead. */
+/** The reason why a setting cannot have a value, and advice on what to do instead. */
 export interface Refusal {
   readonly why: string;
   readonly hint?: string;
@@ -17,9 +18,9 @@ export interface Refusal {
 export interface SettingKind {
   readonly name: string;
   readonly description: string;
-  /** Returns the value that applies unless SET changes it. */
+  /** Returns the value of the setting that applies unless SET changes it. */
   defaultOf(limits: SqlLimits): string;
-  /** Returns the value in its stored form, or the reason for refusing it. */
+  /** Returns a value in its stored form, or the reason for refusing it. */
   read(text: string, limits: SqlLimits): string | Refusal;
 }
 
@@ -283,7 +284,7 @@ export function isOwnName(name: string, configured: readonly { readonly name: st
  */
 const POSTGRES_VERSION = "15.0";
 
-/** Returns the settings that programs read with SHOW and cannot set. */
+/** Returns the settings that programs can read with SHOW but cannot set. */
 export function fixedSettings(version: string): readonly { name: string; value: string }[] {
   return [
     { name: "server_version", value: `${POSTGRES_VERSION} (Tidemark ${version})` },
@@ -304,8 +305,8 @@ function anyText(name: string, description: string): SettingKind {
 }
 
 /**
- * Defines a setting with a single value, which may be spelt in several ways. The first spelling is
- * shown.
+ * Defines a setting with a single value, which may be spelt in several ways. SHOW returns the
+ * first spelling.
  */
 function only(name: string, spellings: readonly string[], description: string): SettingKind {
   const [shown = ""] = spellings;

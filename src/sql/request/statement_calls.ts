@@ -2,8 +2,8 @@
  * Provides the calls through which a running statement reaches beyond its plan: to programs,
  * triggers and settings, sleeps, and advisory locks.
  *
- * A query that restarts after a sleep makes its calls again. The locks of its latest attempt are
- * kept here, so that it receives the same answers.
+ * A query that restarts after a sleep makes its calls again. The lock calls of its latest attempt
+ * are kept with their answers, so that the restarted query receives the same answers.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { defined } from "../../base/assert.ts";
@@ -32,8 +32,8 @@ export class StatementCalls {
   readonly #deps: StatementDeps;
   readonly #options: StatementCallsOptions;
   /**
-   * The transaction that the client opened, as opposed to one that the server opens for a single
-   * change.
+   * The transaction that the client opened, as opposed to a transaction that the server opens for
+   * a single change.
    */
   transaction: Transaction | undefined;
   /** The advisory lock calls of the latest attempt. */
@@ -44,7 +44,7 @@ export class StatementCalls {
     this.#options = options;
   }
 
-  /** Returns the calls of the triggers that a change fires. */
+  /** Returns the calls through which a change fires its triggers. */
   triggersOf({
     onNotice = this.#options.onNotice,
     principal,
@@ -109,11 +109,12 @@ export class StatementCalls {
     return new OwnSettingCalls(this.#options.settings, { deps: this.#deps, principal });
   }
 
-  /** Returns what allows a query to sleep and wait; undefined if it never does. */
+  /** Returns the object through which a query sleeps and waits; undefined if it never does. */
   sleepsOf(prepared: PreparedQuery, transaction: Transaction | undefined): Sleeps | undefined {
     if (![maySleep, callsLocks, callsPrograms].some((waits) => waits(prepared))) return undefined;
     const { clock } = this.#deps;
-    // A query may sleep past the end of its transaction, whose next statement is then refused.
+    // A query may sleep past the end of its transaction. The transaction's next statement is then
+    // refused.
     const msMax = (): number =>
       transaction === undefined
         ? Number.POSITIVE_INFINITY
@@ -122,8 +123,8 @@ export class StatementCalls {
   }
 
   /**
-   * Returns the calls through which a statement takes locks. The sleeps of an earlier attempt
-   * include the answers that it received.
+   * Returns the calls through which a statement takes advisory locks. The sleeps of an earlier
+   * attempt include the answers that the attempt received.
    *
    * @param sleeps Lets the statement wait for a lock; undefined if it must not wait.
    */

@@ -6,8 +6,8 @@
  * - A restarted query makes the same calls in the same order, so its earlier calls get the same
  *   answers again. A call that differs, because of RANDOM() for example, is a new call.
  * - Inside a transaction, locks belong to the transaction; otherwise, they belong to the request.
- * - A transaction that has not read or changed anything yet moves its snapshot to the time at
- *   which it gets the lock. Otherwise, it would not see the changes of the holder it waited for.
+ * - A transaction that has not read or changed any rows yet moves its snapshot to the time at
+ *   which it gets the lock. Otherwise, it would not see the changes of the lock's previous holder.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { type Clock, HOUR_MS } from "../../base/clock.ts";
@@ -30,8 +30,8 @@ import type { AttemptLocks } from "../prepare/statement_context.ts";
 import type { RequestSettings } from "./request_settings.ts";
 
 /**
- * The maximum number of lock calls in a query. Their answers are kept as long as the query may be
- * restarted.
+ * The maximum number of lock calls in a query. Their answers are kept as long as the query may
+ * have to be restarted.
  */
 const CALLS_MAX = 100_000;
 
@@ -53,19 +53,19 @@ export interface StatementLocksOptions {
   readonly sleeps: Sleeps | undefined;
 }
 
-/** A call to a lock function, and its answer. */
+/** A call to a lock function, and the answer that it received. */
 interface AnsweredCall {
   readonly call: string;
   readonly answer: boolean;
 }
 
-/** A time at which a wait ends, and the error with which the statement then fails. */
+/** The time at which a wait for a lock ends, and the error with which the statement then fails. */
 interface WaitLimit {
   readonly endMs: number;
   readonly error: DatabaseError;
 }
 
-/** Whether a statement takes locks and reads no rows. */
+/** Whether a statement takes advisory locks and reads no rows. */
 export function locksOnly({ kind, requirements }: Prepared): boolean {
   if (kind !== "query" || requirements.length === 0) return false;
   return requirements.every(({ action }) => action === "advisory-lock");
@@ -74,7 +74,7 @@ export function locksOnly({ kind, requirements }: Prepared): boolean {
 export class StatementLocks implements AttemptLocks {
   readonly #options: StatementLocksOptions;
   readonly #answers: AnsweredCall[] = [];
-  /** The number of calls since the statement was last started or restarted. */
+  /** The number of lock calls since the statement was last started or restarted. */
   #askedCount = 0;
   readonly #startMs: number;
 
@@ -124,7 +124,8 @@ export class StatementLocks implements AttemptLocks {
   }
 
   /**
-   * Returns the answer that a call got in an earlier attempt. If there is none, makes the call.
+   * Returns the answer that a lock call got in an earlier attempt. If there is no such answer,
+   * makes the call.
    */
   #answered(call: string, make: () => boolean): boolean {
     const index = this.#askedCount;
@@ -149,7 +150,9 @@ export class StatementLocks implements AttemptLocks {
     this.#answers.push(answered);
   }
 
-  /** Users with the role user have keys of their own, so they cannot block the work of others. */
+  /**
+   * Users with the role user have lock keys of their own, so they cannot block the work of others.
+   */
   #keyOf(text: string): AdvisoryKey {
     const { role, userId } = this.#options.principal;
     return { userId: role === "user" ? userId : undefined, text };
@@ -215,7 +218,8 @@ export class StatementLocks implements AttemptLocks {
   }
 
   /**
-   * Returns the monotonic times at which a wait ends without the lock, and the resulting errors.
+   * Returns the monotonic times at which a wait for a lock ends without it, and the resulting
+   * errors.
    */
   #limitsOf({ key: { text } }: AdvisoryRequest): readonly WaitLimit[] {
     const { clock, settings, transaction } = this.#options;
@@ -253,7 +257,7 @@ export class StatementLocks implements AttemptLocks {
   }
 }
 
-/** Returns a string that identifies a call with its arguments. */
+/** Returns a string that identifies a lock call with its arguments. */
 function callOf(verb: string, text: string, { isOfSession, mode }: AdvisoryForm): string {
   return `${verb} ${text} ${mode}${isOfSession ? " of the session" : ""}`;
 }
@@ -272,8 +276,8 @@ function noSession(text: string): DatabaseError {
 }
 
 /**
- * Creates the error for a lock function that may wait, but is called while rows are being changed,
- * by a default or another expression of a definition.
+ * Creates the error for a lock function that may have to wait, but that a default or another
+ * expression of a definition calls while rows are being changed.
  */
 function mustNotWait({ key: { text } }: AdvisoryRequest): DatabaseError {
   return new DatabaseError(

@@ -68,8 +68,8 @@ export class StatementRunner {
   }
 
   /**
-   * Whether the work that `run` has started can still be cancelled, because it is not just waiting
-   * for the disk.
+   * Whether the work that `run` has started can still be cancelled. Work that is only waiting for
+   * the disk cannot.
    */
   get isUnderWay(): boolean {
     return !this.#isWaiting;
@@ -84,8 +84,8 @@ export class StatementRunner {
   }
 
   /**
-   * Returns the readers that can read the rows of a statement; undefined if it has to run on the
-   * event loop.
+   * Returns the readers that can read the rows of a statement; undefined if the statement has to
+   * run on the event loop.
    */
   #readersFor(prepared: Prepared): QueryReaders | undefined {
     return readersFor(prepared, this.#deps.readers);
@@ -148,7 +148,11 @@ export class StatementRunner {
     return this.#change({ prepared, options, uploads: Uploads.none });
   }
 
-  /** Runs a query. @param sleeps The sleeps of an earlier attempt. */
+  /**
+   * Runs a query.
+   *
+   * @param sleeps The sleeps of an earlier attempt.
+   */
   #query(
     prepared: PreparedQuery,
     options: RunOptions,
@@ -193,8 +197,8 @@ export class StatementRunner {
   }
 
   /**
-   * Runs a query by key, which reads few rows and thus never takes long. Returns undefined if the
-   * query needs operators.
+   * Runs a query that looks up rows by key. Such a query reads few rows, so it never takes long.
+   * Returns undefined if the query needs operators.
    */
   #queryByKey(
     prepared: PreparedQuery,
@@ -207,7 +211,10 @@ export class StatementRunner {
     return queryResult(prepared, cells, options);
   }
 
-  /** Waits for a reader, and then starts with the definitions and rows as of that tick. */
+  /**
+   * Waits for a reader, and then starts the query with the definitions and rows that are current
+   * in that tick.
+   */
   async #queryInPlace(
     readers: QueryReaders,
     given: PreparedQuery,
@@ -228,7 +235,7 @@ export class StatementRunner {
   }
 
   /**
-   * Creates the context for a run of a query.
+   * Creates the context for an execution of a query.
    * @param about.sleeps The sleeps of an earlier attempt.
    */
   #newQuery(
@@ -291,7 +298,7 @@ export class StatementRunner {
     const { clock, limits } = this.#deps;
     const { ledger } = this.#options;
     const isMeasured = options.profile !== undefined;
-    // Rows that have been sent cannot be taken back when a query is restarted after a sleep.
+    // When a query is restarted after a sleep, rows that have been sent cannot be taken back.
     const isStreamed = this.#options.isStreamed && !isMeasured && context.sleeps === undefined;
     const { copyTo } = options;
     const collected = new CollectedRows({
@@ -318,7 +325,7 @@ export class StatementRunner {
           isEnough: () => collected.areMany,
           onSlice: () => collected.send(this.#channel()),
         }),
-        // A statement that does not stream rows still ends when its client disconnects.
+        // A statement that does not stream its rows must also end when its client disconnects.
         ...(this.#options.isStreamed && !isStreamed && { onSlice: () => void this.#channel() }),
       },
     };
@@ -331,10 +338,11 @@ export class StatementRunner {
   }
 
   /**
-   * Starts a change in the tick in which the statement was bound, because definitions may change
+   * Starts a change in the tick in which its statement was bound, because definitions may change
    * in later ticks.
    *
-   * @param place The place where the rows are read; absent to read them in the first time slice.
+   * @param place The place where the rows are read. If it is absent, the rows are read in the
+   *   first time slice.
    */
   #change(change: RunningChange, place?: ReadingPlace): StatementResult | Promise<StatementResult> {
     let outcome: DmlOutcome | Promise<DmlOutcome>;
@@ -358,8 +366,8 @@ export class StatementRunner {
   }
 
   /**
-   * Whether a change may cause changes to rows of other tables, or to further rows of the same
-   * table.
+   * Whether a change may cause further changes, to rows of other tables or to other rows of the
+   * same table.
    */
   #takesOthersAlong({ options, prepared }: RunningChange): boolean {
     if (options.transaction !== undefined) return false;
@@ -409,20 +417,20 @@ export class StatementRunner {
   }
 
   /**
-   * Returns the readers that can read the rows of a change; undefined if it has to run on the
-   * event loop. A measured statement with several parts has to, because a reader can measure only
-   * a single plan.
+   * Returns the readers that can read the rows of a change; undefined if the change has to run on
+   * the event loop. A measured statement with several parts has to run there, because a reader can
+   * measure only a single plan.
    */
   #readersOf({ options, prepared }: RunningChange): QueryReaders | undefined {
     if (prepared.isOfParts && options.profile !== undefined) return undefined;
     return this.#readersFor(prepared);
   }
 
-  /** Whether the caller's rows in the table may be changed in this tick. */
+  /** Whether a change to the caller's rows in the table may be made in this tick. */
   #isReady({ options, prepared }: RunningChange): boolean {
     const { storageQuota, writeGates } = this.#deps;
-    // The statement that fired the trigger may have closed the gate itself, and waits before its
-    // commit.
+    // The statement that fired the trigger may have closed the write gate itself, and waits before
+    // its commit.
     if (options.trigger !== undefined) return true;
     if (writeGates.areClosed(gatesOf(prepared, options))) return false;
     if (storageQuota === undefined || options.transaction !== undefined) return true;
@@ -453,7 +461,7 @@ export class StatementRunner {
   }
 
   /**
-   * Whether the statement should be run again, because it was refused for lack of space that may
+   * Whether a statement that was refused for lack of space should be run again, because space may
    * have been freed in the meantime.
    */
   #isRunAgain(error: unknown, { copyInput, principal, transaction }: RunOptions): boolean {
@@ -572,7 +580,9 @@ function frameOf({
     : { transition: trigger.transition, triggerDepth: trigger.depth };
 }
 
-/** Returns the query to run after a wait, bound again if necessary. @throws {DatabaseError} */
+/**
+ * Returns the query to run after a wait. It is bound again if necessary. @throws {DatabaseError}
+ */
 function renewedQuery(given: PreparedQuery, options: RunOptions): PreparedQuery {
   const prepared = options.renewed?.() ?? given;
   assert(
@@ -582,7 +592,9 @@ function renewedQuery(given: PreparedQuery, options: RunOptions): PreparedQuery 
   return prepared;
 }
 
-/** Returns the change to run after a wait, bound again if necessary. @throws {DatabaseError} */
+/**
+ * Returns the change to run after a wait. It is bound again if necessary. @throws {DatabaseError}
+ */
 function renewedChange(change: RunningChange): RunningChange {
   const prepared = change.options.renewed?.() ?? change.prepared;
   assert(
@@ -592,14 +604,15 @@ function renewedChange(change: RunningChange): RunningChange {
   return { ...change, prepared };
 }
 
-/** Returns the caller with an owner number, which is assigned at a user's first write. */
+/** Returns the caller with an owner number, which is assigned when a user first writes rows. */
 function ownerOfWrites(principal: Principal, catalog: Catalog): Principal {
   if (principal.owner !== undefined) return principal;
   return { ...principal, owner: catalog.accounts.ownerNumber(principal.userId, { create: true }) };
 }
 
 /**
- * Returns the tables whose write gates a change has to pass, excluding those closed on its behalf.
+ * Returns the tables whose write gates a change has to pass. Gates that were closed for the change
+ * itself are excluded.
  */
 function gatesOf({ tableIds }: PreparedDml, { transaction }: RunOptions): readonly number[] {
   const own = transaction?.gatedIds ?? [];

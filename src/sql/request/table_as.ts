@@ -1,6 +1,7 @@
 /**
  * Implements CREATE TABLE … AS and SELECT … INTO. The table is first created with the columns of
- * the query; then its rows are inserted in one commit. A reader thread may read them.
+ * the query; then the query's rows are inserted in one commit. A reader thread may read these
+ * rows.
  *
  * If the INSERT fails, the table is dropped again. Until the commit, other users see an empty
  * table.
@@ -25,7 +26,7 @@ import type { Prepared } from "../prepare/prepared.ts";
 import type { DefiningStatement } from "../rights/statement_kinds.ts";
 import { fill, populationOf, type RefreshingStatement } from "./refresh.ts";
 
-/** Returns the CREATE TABLE statement for the table, without columns. */
+/** Returns the CREATE TABLE statement for the new table, without its columns. */
 export function tableOf(node: CreateTableAsStatement): CreateTableStatement {
   const { _location, ifNotExists, kind, materialized, name, options, temporary } = node;
   const columns: CreateTableStatement["columns"] = [];
@@ -43,7 +44,8 @@ export function tableOf(node: CreateTableAsStatement): CreateTableStatement {
 }
 
 /**
- * Returns the query without the system columns, which `*` would include in a separate statement.
+ * Returns the query without system columns, which `*` would include if the query were a separate
+ * statement.
  */
 export function rowsOf({ _location, query }: CreateTableAsStatement): SelectStatement {
   const around = parsed("SELECT * FROM (SELECT 1) AS rows", "select");

@@ -1,6 +1,6 @@
 /**
- * Keeps the acknowledgements of a transaction until its commit writes them. Thus, either both the
- * effects of a message and its acknowledgement exist, or neither does.
+ * Keeps the acknowledgements of a transaction until its commit writes them. As a result, either
+ * both the effects of a message and its acknowledgement exist, or neither does.
  *
  * - Other consumers of a group may acknowledge messages in the meantime. The rows to write are
  *   therefore created in the tick of the commit, regardless of the transaction's snapshot.
@@ -12,12 +12,12 @@ import type { TableWrite } from "../../storage/mod.ts";
 import type { AckStatement } from "../parse/ast/ast.ts";
 import type { PreparedTopicAck, TopicAccess, TopicAckRequest } from "../ports/ports.ts";
 
-/** Acknowledgements in the form that a commit writes. */
+/** The acknowledgements of a transaction in the form in which its commit writes them. */
 export interface CommittedAcks {
   readonly writes: readonly TableWrite[];
-  /** To be called in the tick in which the acknowledgements are committed. */
+  /** Must be called in the tick in which the acknowledgements are committed. */
   done(): void;
-  /** To be called instead of `done` if there is no commit. */
+  /** Must be called instead of `done` if the acknowledgements are not committed. */
   abandoned(): void;
 }
 
@@ -34,8 +34,8 @@ export class TransactionAcks {
   }
 
   /**
-   * Checks an acknowledgement, and keeps it for the commit. Returns the committed offset
-   * (exclusive) that the group will then have.
+   * Checks an acknowledgement, and keeps it for the commit. Returns the group's committed offset
+   * (exclusive) after that commit.
    *
    * @throws {DatabaseError} ALREADY_ACKNOWLEDGED, INVALID_OPERATION, and errors of the topic
    */
@@ -53,7 +53,7 @@ export class TransactionAcks {
     return new Map(this.#requests);
   }
 
-  /** Discards the acknowledgements added since a mark. */
+  /** Discards the acknowledgements that were added since a savepoint. */
   returnTo(mark: AcksMark): void {
     this.#requests = new Map(mark);
   }
@@ -62,7 +62,10 @@ export class TransactionAcks {
     return this.#requests.size === 0;
   }
 
-  /** Creates the writes from the state as of this tick. @throws {DatabaseError} */
+  /**
+   * Creates the writes for the acknowledgements from the state in this tick. @throws
+   * {DatabaseError}
+   */
   prepare(): CommittedAcks {
     const prepared: PreparedTopicAck[] = [];
     const abandoned = (): void => {

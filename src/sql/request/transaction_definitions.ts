@@ -5,12 +5,12 @@
  *     first definition ──► draft ──more definitions──► draft ──COMMIT──► published with the rows
  *                            └──ROLLBACK: dropped. Nothing of it has left this object.
  *
- * - A savepoint keeps the draft as it is. The next definition continues with a copy.
+ * - A savepoint keeps the draft unchanged. The next definition continues with a copy.
  * - The commit takes one tick, in which no other commit is in progress. The rows reach the log
  *   before the definitions reach the catalog, and the catalog decides about both (see
  *   `catalog/undone_definitions.ts`).
- * - A definition may depend on the rows of a table, as SET NOT NULL does. If anybody else has
- *   written to such a table since the snapshot, the commit fails.
+ * - A definition may depend on the rows of a table, as SET NOT NULL does. If any other transaction
+ *   has written to such a table since the snapshot, the commit fails.
  * - An index on a table with rows is built after the commit. Until a unique index is ready, nobody
  *   can write to its table, or to a table with a foreign key to it. Ending the request does not
  *   end the build, because the transaction has committed the index.
@@ -45,11 +45,11 @@ import type { RequestDeps } from "./request_deps.ts";
 interface DefinitionsState {
   readonly draft: DraftedCatalog;
   readonly tables: DraftedTables;
-  /** The tables whose live queries have to re-examine their definitions. */
+  /** The tables whose live queries have to check the changed definitions. */
   readonly notified: Set<number>;
-  /** The tables whose stored rows a definition depends on. */
+  /** The tables on whose stored rows a definition depends. */
   readonly inspected: Set<number>;
-  /** Work that definitions have deferred until after the commit. */
+  /** The work that changes of definitions have deferred until after the commit. */
   readonly later: ((deps: DroppedFileDeps) => Promise<void>)[];
   hasViewChanges: boolean;
   hasTopicChanges: boolean;
@@ -59,14 +59,14 @@ interface DefinitionsState {
 /** A state that ROLLBACK TO can restore. */
 export type DefinitionsMark = DefinitionsState;
 
-/** Commits rows, if there are any, in the tick in which definitions are published. */
+/** Commits rows, if there are any, in the tick in which the definitions are published. */
 export type MakeCommit = (apply: (batch: WriteBatch) => Commit) => Commit | undefined;
 
 export class TransactionDefinitions {
   readonly #base: RequestDeps;
   readonly #transaction: Transaction;
   #state: DefinitionsState;
-  /** Whether a savepoint refers to the state, which then must not be modified. */
+  /** Whether a savepoint refers to the current state, which must then not be modified. */
   #isKept = false;
   #deps: RequestDeps;
 
@@ -110,7 +110,7 @@ export class TransactionDefinitions {
     this.#state.draft.requireCurrent();
   }
 
-  /** Runs a definition, which sees the transaction's definitions and rows. */
+  /** Runs a change of definitions, which sees the transaction's definitions and rows. */
   async define<T>(run: (deps: DefinitionDeps) => Promise<T>): Promise<T> {
     this.requireCurrent();
     if (this.#isKept) this.#continueInCopy();
@@ -156,7 +156,7 @@ export class TransactionDefinitions {
       ...environment,
       systemViews: systemViewsOf(environment),
       plans: new PlanCache(draft, this.#base.limits.planBytes),
-      // Only the event loop has the transaction's definitions.
+      // Readers cannot be used, because only the event loop has the transaction's definitions.
       readers: undefined,
     };
   }
@@ -172,7 +172,7 @@ export class TransactionDefinitions {
     } = this.#depsWith(this.#storeFor((tableId) => state.inspected.add(tableId)));
     return {
       ...deps,
-      // Other statements may write until the commit, which checks whether they did.
+      // Other statements may write until the commit, which checks whether they have written.
       writeGates: new WriteGates(clock),
       live: () => ({
         tableChanged: (tableId) => void state.notified.add(tableId),
@@ -211,7 +211,7 @@ export class TransactionDefinitions {
   }
 
   /**
-   * Publishes the definitions, and commits rows with them.
+   * Publishes the definitions, and commits rows together with them.
    *
    * @throws {DatabaseError} SERIALIZATION_FAILURE, and the errors of `make` and of the commit. In
    *   all of these cases, nothing has changed.
@@ -228,8 +228,8 @@ export class TransactionDefinitions {
       return commit;
     } finally {
       held.release();
-      // If the server is stopping, the build continues after the next startup, and no statement
-      // may write before that.
+      // If the server is stopping, the build of the index continues after the next startup, and no
+      // statement may write to the table before that.
       if (!jobs.isClosing) open?.();
     }
   }
@@ -263,7 +263,7 @@ export class TransactionDefinitions {
       if (commit === undefined) publish();
     } catch (error) {
       if (isAnnounced) this.#undo();
-      // The log may still contain the rows, and recovery has to ignore them.
+      // The log may still contain the rows of the failed commit, and recovery has to ignore them.
       if (isAnnounced && !isLogged) this.#withdraw(prepared);
       throw error;
     }
@@ -288,9 +288,9 @@ export class TransactionDefinitions {
   }
 
   /**
-   * Gives the store definitions with which rows can be written. They still have the columns and
+   * Gives the store definitions with which rows can be written. They still include the columns and
    * indexes to be dropped, because the store would otherwise discard their values. A unique index
-   * to be dropped rejects no row.
+   * that is to be dropped rejects no rows.
    */
   #defineForWriting(prepared: PreparedDraft): void {
     for (const [tableId, { definition, stored }] of this.#state.tables) {
@@ -308,7 +308,7 @@ export class TransactionDefinitions {
     }
   }
 
-  /** Returns rows that have a value for each column to be dropped. */
+  /** Returns rows to which a value has been added for each column to be dropped. */
   #withDropped(batch: WriteBatch): WriteBatch {
     const writes = batch.writes.map((write): TableWrite => {
       const table = this.#state.tables.get(write.tableId);
@@ -320,7 +320,7 @@ export class TransactionDefinitions {
     return { ...batch, writes };
   }
 
-  /** Restores the store's definitions from before the commit. */
+  /** Restores the definitions that the store had before the commit. */
   #undo(): void {
     const { store } = this.#base;
     try {
@@ -337,7 +337,8 @@ export class TransactionDefinitions {
     try {
       prepared.withdraw();
     } catch (error) {
-      // Safe to ignore: no row was written under this seq, and it is never issued again.
+      // Safe to ignore: no row was written under the seq of the failed commit, and that seq is
+      // never issued again.
       if (!isExpected(error)) throw error;
       this.#base.log.warn("cannot withdraw the unpublished definitions of a failed transaction", {
         error: error.message,
@@ -346,7 +347,8 @@ export class TransactionDefinitions {
   }
 
   /**
-   * Requires that nobody else has written to the tables whose rows the definitions depend on.
+   * Requires that no other transaction has written to the tables on whose rows the definitions
+   * depend.
    *
    * @throws {DatabaseError} SERIALIZATION_FAILURE
    */
@@ -387,7 +389,7 @@ export class TransactionDefinitions {
   }
 
   /**
-   * Returns the tables that nobody can write to until unique indexes have been built after the
+   * Returns the tables to which nobody can write until unique indexes have been built after the
    * commit.
    */
   #gatedIds(): readonly number[] {
@@ -414,7 +416,7 @@ export class TransactionDefinitions {
     if (hasWebhookChanges) webhooks().webhooksChanged();
   }
 
-  /** Builds new indexes, and does the work deferred until after the commit. */
+  /** Builds new indexes, and does the work that was deferred until after the commit. */
   async #finish(): Promise<void> {
     const { catalog, log } = this.#base;
     for (const tableId of this.#storedIds()) {

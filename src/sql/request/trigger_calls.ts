@@ -1,7 +1,7 @@
 /**
  * Calls trigger functions within the transaction of the statement that fires the trigger. A
- * function runs with the rights of the user who runs that statement. Its own statements run on the
- * event loop, because the transition tables exist only there.
+ * function runs with the rights of the user who runs that statement. The function's own statements
+ * run on the event loop, because the transition tables exist only there.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -34,9 +34,11 @@ export interface TriggerCallOptions {
   readonly settings: RequestSettings;
   readonly principal: Principal;
   readonly transaction: Transaction;
-  /** The nesting depth of triggers at which the firing statement runs. */
+  /** The nesting depth of triggers at which the statement that fires the trigger runs. */
   readonly depth: number;
-  /** Returns a runner that reads rows on the event loop, for the statements of a function. */
+  /**
+   * Creates a runner that reads rows on the event loop, for the statements of a trigger function.
+   */
   readonly runner: () => StatementRunner;
   readonly onNotice: (message: string) => void;
 }
@@ -117,10 +119,13 @@ interface KeptTrigger {
   readonly compiled: CompiledBody;
 }
 
-/** The compiled bodies of each function, by table. */
+/** The compiled bodies of each trigger function, keyed by table. */
 const compiledTriggers = new WeakMap<FunctionEntry, WeakMap<TableEntry, KeptTrigger>>();
 
-/** Returns the body of a function, compiled for the rows of a table. @throws {DatabaseError} */
+/**
+ * Returns the body of a trigger function, compiled for the rows of a table. @throws
+ * {DatabaseError}
+ */
 function compiledTrigger(
   entry: FunctionEntry,
   table: TableEntry,
@@ -148,7 +153,7 @@ function compiledTrigger(
 
 /**
  * Returns the body of a trigger function, with subscripts of TG_ARGV increased by one. As in
- * PostgreSQL, trigger arguments are counted from 0, but all arrays here start at 1.
+ * PostgreSQL, trigger arguments are counted from 0, but every array in Tidemark starts at 1.
  */
 function bodyFor({ routine, sql }: FunctionEntry): ProcedureBody {
   return rewritten(bodyOf({ routine, sql }), (part) => {
@@ -166,7 +171,7 @@ function bodyFor({ routine, sql }: FunctionEntry): ProcedureBody {
 
 const NAMES: DataType = { kind: "array", element: TEXT };
 
-/** Returns the values of NEW, OLD and the other variables, in the order of their slots. */
+/** Returns the values of NEW, OLD and the other variables of a trigger function, in slot order. */
 function variablesOf({ after, before, event, table, trigger }: TriggerCall): Value[] {
   const given = trigger.arguments;
   return [
@@ -189,7 +194,7 @@ function rowValue(row: Row | undefined, { columns }: TableEntry): RowValue | nul
   return { cells: row.filter((_, position) => columns[position]?.isHidden !== true) };
 }
 
-/** Returns the row that a function has returned, with all columns of its table. */
+/** Returns the row that a trigger function has returned, with all columns of its table. */
 function returnedRow(
   frame: ProgramFrame,
   { after, before, table, trigger }: TriggerCall,
@@ -210,7 +215,7 @@ function returnedRow(
   });
 }
 
-/** The transition tables of a call, as WITH entries. */
+/** The transition tables of a trigger call, in the form of WITH entries. */
 interface TransitionTables {
   readonly ctes: CteList;
   readonly rows: ReadonlyMap<BoundRecursion, MaterialisedRows>;
@@ -226,7 +231,8 @@ interface TransitionNames {
 const transitionNames = new WeakMap<object, TransitionNames>();
 
 /**
- * Returns the names of the transition tables, with which the statements of the function are bound.
+ * Returns the names of the transition tables, with which the statements of a trigger function are
+ * bound.
  */
 function namesOf({ table, trigger }: TriggerCall): TransitionNames | undefined {
   const known = transitionNames.get(trigger);
@@ -275,7 +281,7 @@ function transitionOf(
 
 const ROWS_PER_STEP = 1024;
 
-/** The transaction of a statement, as seen by a function that a trigger calls. */
+/** The transaction of a statement, as seen by a trigger function that the statement calls. */
 class TriggerTransaction implements ProgramTransaction {
   readonly #options: TriggerCallOptions;
   readonly #marks: { readonly rows: TransactionMark; readonly advisory: number }[] = [];
@@ -297,7 +303,8 @@ class TriggerTransaction implements ProgramTransaction {
   }
 
   /**
-   * Begins or ends a block with handlers. Blocks are nested, so the end refers to the latest mark.
+   * Begins or ends a block with exception handlers. Blocks are nested, so the end of a block
+   * refers to the latest mark.
    */
   savepoint({ type }: SavepointStatement): void {
     const { advisory, locks } = this.#options.deps.activity;

@@ -2,9 +2,9 @@
  * Implements TRUNCATE, which deletes all rows of the named tables in a single commit, as DELETE
  * does. RESTART IDENTITY also restarts the sequences of their columns.
  *
- * TRUNCATE performs no foreign key actions. It is refused if a table outside its list refers to
- * one in the list; with CASCADE, that table is emptied as well. Referring tables are emptied
- * first, so no row ever refers to a missing row.
+ * TRUNCATE performs no foreign key actions. It is refused if a table outside its list refers to a
+ * table in the list; with CASCADE, the referring table is emptied as well. Referring tables are
+ * emptied first, so no row ever refers to a missing row.
  *
  * Subscribers and topics receive the deleted rows, so every row costs a version. In a USER table,
  * TRUNCATE deletes only the caller's own rows.
@@ -22,7 +22,10 @@ import { qnameText } from "../parse/print/print_expressions.ts";
 import type { NameDeps } from "../prepare/binding_deps.ts";
 import { type DefiningStatement, isDefining } from "../rights/statement_kinds.ts";
 
-/** Returns a DELETE statement for each table, positioned at the table's name. */
+/**
+ * Returns a DELETE statement for each table of a TRUNCATE. Its position is that of the table's
+ * name.
+ */
 export function deletesOf({ tables }: TruncateStatement): readonly DeleteStatement[] {
   return tables.map((table) => {
     const [parsed] = parseStatements(`DELETE FROM ${qnameText(table)} WHERE TRUE`);
@@ -36,8 +39,8 @@ export function deletesOf({ tables }: TruncateStatement): readonly DeleteStateme
 }
 
 /**
- * Returns the statement extended to every table that it affects, in the order in which the tables
- * are emptied.
+ * Returns a TRUNCATE statement extended to every table that it affects, in the order in which the
+ * tables are emptied.
  */
 export function wholeTruncation(
   node: TruncateStatement,
@@ -82,7 +85,7 @@ function childrenFirst(tables: readonly TableEntry[]): readonly TableEntry[] {
     const isFree = (table: TableEntry): boolean =>
       [...rest].every((other) => other === table || !refersTo(other, table));
     // Tables that refer to each other in a cycle have no such order. Their foreign key checks then
-    // decide whether the statement succeeds.
+    // decide whether the TRUNCATE succeeds.
     const next =
       [...rest].find(isFree) ?? defined([...rest][0], "TRUNCATE: no table is left to order");
     ordered.push(next);

@@ -1,6 +1,6 @@
 /**
- * Runs one statement of a request. A statement may change the request itself, rows, definitions or
- * the server.
+ * Runs one statement of a request. A statement may change rows, definitions, the server, or the
+ * state of the request itself.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { assert, defined } from "../../base/assert.ts";
@@ -57,7 +57,7 @@ import type { RequestTransaction } from "./request_transaction.ts";
 import { createTableAs } from "./table_as.ts";
 import { deletesOf, restartsOf, wholeTruncation } from "./truncation.ts";
 
-/** The parts of the request to which the statement belongs. */
+/** The parts of the request that its statements need. */
 export interface UnitRunnerParts {
   readonly scope: RequestScope;
   readonly principal: Principal;
@@ -71,7 +71,7 @@ export interface UnitRunnerParts {
   readonly entryCount: () => number;
   /**
    * Commits the request's transaction, with the result entry of COMMIT if there is one. Returns
-   * the last seq; null if there was nothing to write.
+   * the last seq, or null if there was nothing to write.
    */
   readonly commit: (entry?: StatementResult) => Promise<number | null>;
 }
@@ -83,7 +83,9 @@ interface PreparedUnit {
   readonly parameters: readonly Value[];
 }
 
-/** How many times work on whole tables is attempted if it conflicts with other transactions. */
+/**
+ * The maximum number of attempts at work on whole tables that conflicts with other transactions.
+ */
 const ATTEMPTS_MAX = 3;
 
 export class UnitRunner {
@@ -156,8 +158,8 @@ export class UnitRunner {
   }
 
   /**
-   * Whether a statement that contains a query reads the query's rows, rather than only explaining
-   * or refusing it.
+   * Whether a statement that contains a query reads the query's rows. EXPLAIN, for example, may
+   * only show its plan.
    */
   #reads(node: Statement): boolean {
     if (node.type === "explain") return node.analyze;
@@ -165,7 +167,10 @@ export class UnitRunner {
     return this.#transaction.current !== undefined || node.isHeld === true;
   }
 
-  /** Runs a statement around a query. Returns undefined for any other statement. */
+  /**
+   * Runs a statement that contains a query, such as EXPLAIN or DECLARE CURSOR. Returns undefined
+   * for any other statement.
+   */
   async #readFor(
     node: Statement,
     { parameters, prepared, unit }: PreparedUnit,
@@ -183,7 +188,8 @@ export class UnitRunner {
   }
 
   /**
-   * Runs a statement that changes the request itself. Returns undefined for any other statement.
+   * Runs a statement that changes the state of the request itself. Returns undefined for any other
+   * statement.
    */
   async #runOwn(node: Statement): Promise<StatementResult | undefined> {
     switch (node.type) {
@@ -290,8 +296,9 @@ export class UnitRunner {
   }
 
   /**
-   * Runs `work` in the open transaction, or else in a transaction of its own. In the latter case,
-   * other statements that write to the tables wait, and a conflict makes it run again.
+   * Runs `work` in the open transaction or, if none is open, in a transaction of its own. In the
+   * latter case, other statements that write to the tables wait, and a conflict makes `work` run
+   * again.
    */
   async #atomically(
     tableIds: readonly number[],
@@ -329,7 +336,8 @@ export class UnitRunner {
   ): Promise<StatementResult> {
     const { namespace } = this.#binding;
     return createTableAs(node, {
-      // Looked up on each call, because a definition may replace the catalog with a draft.
+      // The table is looked up on each call, because a definition may replace the catalog with a
+      // draft.
       table: (path) => this.#deps.catalog.table(path.namespace, path.name),
       namespace,
       prepare: (each) => this.#binding.prepareRowsOf(each),
@@ -346,7 +354,8 @@ export class UnitRunner {
       principal: this.#principal,
     });
     return refresh(node, {
-      // Looked up on each call, because a definition may replace the catalog with a draft.
+      // The table is looked up on each call, because a definition may replace the catalog with a
+      // draft.
       table: () => this.#deps.catalog.tableById(table.tableId),
       populate: (isPopulated) =>
         this.#define(populationOf(node.name, isPopulated, node._location), namespace),
@@ -370,7 +379,7 @@ export class UnitRunner {
     );
   }
 
-  /** Runs a change that the server derived from a statement. */
+  /** Runs a change that the server has derived from a statement. */
   async #change(
     node: DeleteStatement | InsertStatement | RefreshingStatement,
     parameters: readonly Value[],
@@ -432,7 +441,7 @@ export class UnitRunner {
     return runWithPrograms(run, { newRunner, transaction, entryCount, commit });
   }
 
-  /** Runs the programs that a query calls, and then the query. */
+  /** Runs the programs that a query calls, and then runs the query. */
   async #runCalls(
     programs: ProgramRunner,
     {
@@ -495,7 +504,7 @@ export class UnitRunner {
     return messageResult(`Moved over ${found.rowCount} row(s)`, this.#principal.userId);
   }
 
-  /** Runs a cursor's query and keeps its rows. @throws {DatabaseError} */
+  /** Runs the query of a cursor and keeps its rows. @throws {DatabaseError} */
   async #declare(
     node: DeclareCursorStatement,
     prepared: Prepared,
@@ -564,8 +573,8 @@ export class UnitRunner {
   }
 
   /**
-   * Runs a definition. If an error occurs after the catalog has changed, the outcome is uncertain,
-   * because the other layers still have to follow the catalog.
+   * Runs a change of definitions. If an error occurs after the catalog has changed, the outcome is
+   * uncertain, because the other layers still have to follow the catalog.
    */
   async #define(node: DefiningStatement, namespace: string): Promise<StatementResult> {
     if (this.#transaction.current !== undefined) return await this.#defineWithin(node, namespace);
@@ -579,7 +588,7 @@ export class UnitRunner {
     }
   }
 
-  /** Runs a definition that takes effect when the open transaction commits. */
+  /** Runs a change of definitions that takes effect when the open transaction commits. */
   async #defineWithin(node: DefiningStatement, namespace: string): Promise<StatementResult> {
     if (!isTransactional(node)) this.#requireNoTransaction(node);
     this.#transaction.requireUsable();
@@ -611,8 +620,8 @@ export class UnitRunner {
             profile,
             source: () => this.#binding.sourceOf(unit),
             renewed: () => {
-              // A reader thread plans the statement again with the current row counts, so the plan
-              // made earlier is not the one to explain.
+              // A reader thread plans the statement again with the current row counts, so the
+              // earlier plan is not the plan to explain.
               if (!isPlannedAnew) this.#binding.forget(unit);
               isPlannedAnew = true;
               return this.#binding.renewed(unit) ?? prepared;
@@ -652,8 +661,8 @@ function savepointMessage({ name: { name }, type }: SavepointStatement): string 
 }
 
 /**
- * Returns the results of PREPARE and DEALLOCATE. Both already took effect when the request was
- * parsed.
+ * Returns the results of PREPARE and DEALLOCATE. Both statements already took effect when the
+ * request was parsed.
  */
 function preparedAnswer(
   node: PrepareStatement | DeallocateStatement,

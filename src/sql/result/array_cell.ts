@@ -19,7 +19,7 @@ import {
   wholeFromBigint,
 } from "../../types/mod.ts";
 
-/** The date and time types. Their cells are numbers rather than strings. */
+/** The date and time types. In an array cell, their values are numbers rather than strings. */
 const MOMENTS: ReadonlyMap<string, DataType> = new Map([
   ["Date", DATE],
   ["Time", TIME],
@@ -42,8 +42,8 @@ export function textOfArrayCell(cell: unknown, element: DataTypeWord): string {
 }
 
 /**
- * Converts each list of byte values within a cell to a byte string. An empty list is an empty byte
- * string.
+ * Converts each list of byte values within an array cell to a byte string. An empty list becomes
+ * an empty byte string.
  */
 function bytesIn(items: readonly unknown[]): ArrayValue {
   return items.map((item): Value => {
@@ -54,7 +54,7 @@ function bytesIn(items: readonly unknown[]): ArrayValue {
 }
 
 /**
- * Whether the cell of a date or time is infinite. An infinite cell is a string instead of a
+ * Whether the wire cell of a date or time is infinite. An infinite cell is a string instead of a
  * number.
  */
 export function isInfinityCell(cell: unknown): cell is string {
@@ -62,8 +62,8 @@ export function isInfinityCell(cell: unknown): cell is string {
 }
 
 /**
- * Converts the cell of a date or time to a value. A number of microseconds above 2^53 arrives as a
- * string of decimal digits.
+ * Converts the wire cell of a date or time to a value. A number of microseconds above 2^53 arrives
+ * as a string of decimal digits.
  */
 function momentOf(cell: Value): Value {
   return typeof cell === "number" ? cell : wholeFromBigint(BigInt(cell as string));

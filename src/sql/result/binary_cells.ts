@@ -87,7 +87,7 @@ const RANGE_NUMBERS: ReadonlyMap<string, number> = new Map([
 const TEXT_NUMBER = 25;
 const JSONB_NUMBER = 3802;
 
-/** Encodes the rows of a batch, with the given columns. */
+/** Encodes the rows of a batch, with the given columns, in PostgreSQL's binary format. */
 export function binaryRows({ columns, rowCount }: Batch, types: readonly DataType[]): Buffer {
   const bytes = new GrowingBytes();
   for (let row = 0; row < rowCount; row += 1) {
@@ -167,7 +167,7 @@ function writeShape(bytes: GrowingBytes, kind: GeometricKind, value: string): vo
 }
 
 /**
- * Writes a date relative to PostgreSQL's epoch. An infinite date has the same encoding in both
+ * Writes a date as days since PostgreSQL's epoch. An infinite date has the same encoding in both
  * epochs.
  */
 function writeDate(bytes: GrowingBytes, days: number): void {
@@ -253,7 +253,7 @@ function writeMultirange(bytes: GrowingBytes, bound: DataType, ranges: readonly 
   }
 }
 
-/** Returns the OID by which PostgreSQL identifies the type of an element. */
+/** Returns the OID by which PostgreSQL identifies the type of an array element. */
 function numberOfType(element: DataType): number {
   if (element.kind === "json" && element.binary) return JSONB_NUMBER;
   const known = isRangeType(element)
