@@ -21,7 +21,7 @@ import { type StoredTable, unlessDamaged } from "./table/table.ts";
 
 /** The destination of a logged column's values. */
 interface Destination {
-  /** The memtable's column; undefined for a dropped column. */
+  /** The memtable column that receives the values; undefined if the column has been dropped. */
   readonly column: MemColumn | undefined;
   /**
    * The form in which the values were written; undefined unless the column's type has changed
@@ -44,7 +44,7 @@ export class TableReplay implements RowTaker {
   readonly skipsUpTo: number;
   readonly #table: StoredTable;
   readonly #memtableBytesMax: number;
-  /** The columns of the previous write. Most writes have the same columns as the one before. */
+  /** The columns of the previous write. Consecutive writes usually have the same columns. */
   #columns: LoggedColumns | undefined;
   #destinations: readonly Destination[] = [];
   #missing: readonly { readonly column: MemColumn; readonly value: Value }[] = [];
@@ -65,7 +65,7 @@ export class TableReplay implements RowTaker {
     this.skipsUpTo = table.progress.flushedSeq;
   }
 
-  /** Begins a write, to which the rows that follow belong. */
+  /** Begins a logged write. The rows that are replayed next belong to it. */
   begin(write: LoggedHead, commit: ReplayedCommit): void {
     this.#write = write;
     this.#partition = undefined;

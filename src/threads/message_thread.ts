@@ -7,7 +7,7 @@ import { hasDescriptorsForThreads } from "../base/bun_disk.ts";
 export interface MessageThread<ToThread> {
   /**
    * Sends a message to the thread.
-   * @param moved Objects transferred to the thread. They can no longer be used here.
+   * @param moved Objects to transfer to the thread. The sender can no longer use them.
    */
   post(message: ToThread, moved?: readonly Bun.Transferable[]): void;
   /** Ends the thread immediately, even in the middle of its work. */
@@ -48,7 +48,7 @@ export function startThread<ToThread, FromThread>(
   };
   const fail = (reason: string): void => {
     if (!isOpen) return;
-    // After an error report, the thread may still be running.
+    // Stops the thread, which may still be running after it has reported an error.
     close();
     onFailure(reason);
   };
@@ -75,8 +75,7 @@ function newWorker(entry: URL): Worker | undefined {
   try {
     return new Worker(entry.href);
   } catch (error) {
-    // The caller continues without a thread: the number of threads is limited, as is that of
-    // files.
+    // The system limits the number of threads and files. The caller continues without this thread.
     if (error instanceof TypeError) return undefined;
     throw error;
   }

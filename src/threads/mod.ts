@@ -1,6 +1,6 @@
 /**
- * Exports the threads that write segments, and helpers for any thread to have its work cancelled
- * and to report its failures.
+ * Exports the threads that write segments, and helpers for cancelling the work of any thread and
+ * reporting its failures.
  */
 export { type MessageThread, startThread, type ThreadEvents } from "./message_thread.ts";
 export { serveSegmentJobs } from "./segment_jobs.ts";

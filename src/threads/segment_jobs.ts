@@ -42,7 +42,7 @@ export type Answer =
   | { readonly kind: "index"; readonly isWritten: boolean }
   | { readonly kind: "failed"; readonly failure: ThreadFailure };
 
-/** An answer, with the size in bytes of the thread's heap after it. */
+/** The answer to a job, with the size of the thread's heap in bytes after the job. */
 export type HeapAnswer = Answer & { readonly heapBytes: number };
 
 declare const self: Worker;
@@ -52,8 +52,8 @@ const collection = new IdleCollection(systemClock);
 /**
  * Serves all jobs that arrive from now on.
  *
- * @param loadKeys Enables this thread to compute the expressions in index keys. Called before the
- *   first job with such an index, because most databases have none.
+ * @param loadKeys Enables this thread to compute the expressions in index keys. Called only before
+ *   the first job with such an index, because most databases have no such index.
  */
 export function serveSegmentJobs(loadKeys: () => Promise<void>): void {
   self.addEventListener("message", ({ data }: MessageEvent<JobMessage>) => {
@@ -97,7 +97,10 @@ function answerTo({ cancelled, garbageBytesMax, work }: JobMessage): Answer {
   }
 }
 
-/** Returns the parts of an answer that are transferred rather than copied. */
+/**
+ * Returns the buffers of an answer that are transferred to the receiving thread rather than
+ * copied.
+ */
 function movedWith(answer: Answer): ArrayBuffer[] {
   switch (answer.kind) {
     case "flush":

@@ -24,7 +24,8 @@ import { watchedFlag } from "./thread_cancel.ts";
 import { errorFromFailure } from "./thread_failure.ts";
 
 /**
- * How long a thread may be idle before it is ended, because a thread occupies several megabytes.
+ * How long, in milliseconds, a thread may be idle before it is ended. An idle thread occupies
+ * several megabytes.
  */
 const IDLE_MS = 30_000;
 
@@ -101,7 +102,7 @@ class JobLine {
     this.#garbageBytesMax = garbageBytesMax;
   }
 
-  /** Runs work in the thread. Resolves to undefined if the work is cancelled before it begins. */
+  /** Runs a job in the thread. Resolves to undefined if the job is cancelled before it begins. */
   run(work: Work, isCancelled: () => boolean): Promise<Answer | undefined> {
     const done = this.#line.then(() => this.#run(work, isCancelled));
     // The next job runs even if this one failed.

@@ -4,13 +4,13 @@
  */
 import type { CancelTimer, Clock } from "../base/clock.ts";
 
-/** The interval between two checks of whether the caller has cancelled the work. */
+/** The interval, in milliseconds, between checks for cancellation by the caller. */
 const LOOK_MS = 50;
 
 /** A number in shared memory that becomes non-zero once the work is cancelled. */
 export type CancelFlag = Int32Array<SharedArrayBuffer>;
 
-/** Whether the flag is raised. Called in the thread that does the work. */
+/** Whether cancellation has been requested. Called in the thread that does the work. */
 export function isRaised(flag: CancelFlag): boolean {
   return Atomics.load(flag, 0) !== 0;
 }

@@ -1,6 +1,6 @@
 /**
- * Transfers errors between threads. Messages do not preserve the class of an error, so it is sent
- * as plain data, from which the receiver recreates an error of the original class.
+ * Transfers errors between threads. Messages do not preserve the class of an error, so an error is
+ * sent as plain data, and the receiver recreates it with its original class.
  */
 import {
   CorruptionError,

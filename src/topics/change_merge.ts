@@ -3,7 +3,7 @@ import type { Seq } from "../base/seq.ts";
 import type { HistoryStore, OwnedChangeBatch, OwnedChangeScan } from "../storage/mod.ts";
 import type { OnMessage, TableSources } from "./table_sources.ts";
 
-/** Changes above `after` and at or below `upTo`. */
+/** A range of changes by seq: above `after`, and at or below `upTo`. */
 export interface CountedRange {
   readonly after: number;
   readonly upTo: number;
@@ -39,7 +39,7 @@ export class ChangeMerge {
   }
 
   /**
-   * Visits the messages of the next changes, at most one batch of them.
+   * Visits the messages among the next changes, at most one batch of changes.
    *
    * @returns The seq up to which all changes have been visited; undefined if there are no more
    *   changes, and 0 if a scan needs further calls.

@@ -31,7 +31,7 @@ export interface TopicLimits {
 
 /** A page of messages read from one partition. */
 export interface ReadMessages {
-  /** The messages in ascending order of offset. Those that cannot be read are left out. */
+  /** The messages in ascending order of offset, without unreadable messages. */
   readonly messages: readonly TopicMessage[];
   /**
    * The exclusive end: every message below this offset has either been returned or cannot be read.
@@ -41,11 +41,11 @@ export interface ReadMessages {
 
 export interface ReadOptions {
   /**
-   * The offset of the first message. If it is no longer kept, reading begins at the oldest
-   * message.
+   * The offset at which to start reading. If that message is no longer kept, reading starts at the
+   * oldest message.
    */
   readonly from: number;
-  /** The maximum number of messages, 1 or more. */
+  /** The maximum number of messages to return, at least 1. */
   readonly limit: number;
   /**
    * The total payload size, in bytes, at which the read ends. The message that reaches it is
@@ -59,21 +59,21 @@ export interface TopicLog {
   readonly entry: TopicEntry;
   /** The seq up to which all changes have offsets. */
   readonly countedSeq: number;
-  /** The seq above which tables must keep their history for the topic. */
+  /** The seq above which source tables must keep their history for the topic. */
   readonly heldSeq: number;
-  /** The offset of the oldest message kept in a partition; `nextOffset` if none is. */
+  /** The offset of the oldest message kept in a partition; `nextOffset` if no message is kept. */
   earliestOffset(partition: number): number;
   /** The offset after the last counted message of a partition. */
   nextOffset(partition: number): number;
   /**
-   * Counts all changes that are visible at the time of the call.
+   * Assigns offsets to all changes that are visible at the time of the call.
    *
    * @throws {DatabaseError} OBJECT_NOT_FOUND once the topic has been dropped, SHUTTING_DOWN;
    *   STORAGE_UNAVAILABLE, DATA_DAMAGED if the disk cannot be read; DISK_FULL if too many counted
    *   messages cannot be stored
    */
   count(): Promise<void>;
-  /** Returns the offset of a starting position among the counted messages. */
+  /** Converts a starting position within the counted messages to an offset. */
   offsetAt(partition: number, start: TopicStart): Promise<number>;
   /**
    * Reads counted messages in order.
@@ -91,8 +91,8 @@ export interface TopicLog {
    */
   committedMs(partition: number, offset: number): number | undefined;
   /**
-   * The number of events so far for which `onNews` calls back. An event is counted in the tick in
-   * which it occurs.
+   * The number of events so far that trigger the callbacks of `onNews`. An event is counted in the
+   * tick in which it occurs.
    */
   readonly newsCount: number;
   /**
@@ -113,11 +113,11 @@ export interface TopicLogs {
   readonly holdOffsets: TopicAccess["holdOffsets"];
   /** Returns the states of all topics. See {@linkcode TopicAccess}. */
   readonly states: TopicAccess["states"];
-  /** Makes counted offsets durable and ends all work. */
+  /** Makes the offsets of counted messages durable, and ends all work of the topics. */
   close(): Promise<void>;
 }
 
-/** A negative acknowledgement, for messages to be delivered again. */
+/** A negative acknowledgement, which requests that messages be delivered again. */
 export interface TopicNack {
   readonly topicId: number;
   readonly partition: number;
@@ -134,7 +134,7 @@ export interface TopicStreamRequest {
   readonly partition?: number | undefined;
   /** Where to start in partitions in which the group has no position. */
   readonly start: TopicStart;
-  /** How many messages may be delivered until more credit is granted. */
+  /** The number of messages that may be delivered before more credit is granted. */
   readonly credit: number;
   /** Whether messages are ordered by key; see {@linkcode TopicConsumeRequest.isOrdered}. */
   readonly isOrdered: boolean;
@@ -145,7 +145,8 @@ export interface TopicStreamRequest {
 export interface TopicStreamSink {
   /**
    * Receives messages in order.
-   * @returns Whether there is room for more. If not, `drained` must be called later.
+   * @returns Whether the sink can accept more messages. If not, {@linkcode TopicStream.drained}
+   *   must be called once it can.
    */
   messages(messages: readonly TopicMessage[]): boolean;
   /** Called once if the stream ends by itself, with the reason. After KILL, that is CANCELLED. */
@@ -218,7 +219,7 @@ export interface TopicConsumers extends TopicAccess {
    */
   open(request: TopicStreamRequest, sink: TopicStreamSink): Promise<TopicStream>;
   figures(): TopicFigures;
-  /** Ends all waiting requests without messages. From then on, no request waits. */
+  /** Ends all waiting requests, which then return no messages. Later requests do not wait. */
   shutDown(): void;
   close(): Promise<void>;
 }

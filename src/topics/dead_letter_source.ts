@@ -34,7 +34,7 @@ type LetterStore = Pick<Store, "owners" | "scan" | "visibleSeq">;
 
 type TopicCatalog = OwnerNames & Pick<Catalog, "changeTopic" | "tableById" | "topics">;
 
-/** The table as the message reader sees it. The topic's id is internal and therefore left out. */
+/** The dead-letter table as the message reader sees it, without the internal id of the topic. */
 const ENTRY: TableEntry = {
   tableId: TABLE_ID,
   namespace: "system",
@@ -137,7 +137,7 @@ export class DeadLetterCatalog implements TopicCatalog {
   }
 }
 
-/** A dead letter whose topic still keeps it. */
+/** A dead letter that its topic has not discarded. */
 export interface StoredLetter {
   readonly owner: number;
   readonly seq: number;
@@ -149,12 +149,12 @@ export function targetOf(row: Row): number {
   return Number(row[1]);
 }
 
-/** The seqs between which dead letters were written. */
+/** A range of seqs, to select the dead letters written within it. */
 export type LetterRange = Pick<AllChangesOptions, "after" | "upTo">;
 
 /**
- * Yields the letters written within a range, including letters deleted since. A step may yield
- * nothing, to let other work run during a long search.
+ * Yields the dead letters written within a range of seqs, including letters deleted since. A step
+ * may yield nothing, to let other work run during a long search.
  */
 export function* lettersWithin(
   store: Pick<HistoryStore, "changesOfAll">,
@@ -177,8 +177,9 @@ export function* lettersWithin(
 }
 
 /**
- * Whether a letter without an owner may be read. Older versions of the server wrote such letters.
- * Erasing an account deletes those that name the account, but their history remains.
+ * Whether a dead letter without an owner may be read. Older versions of the server wrote such
+ * letters. Erasing an account deletes the ownerless letters that name it, but their history
+ * remains.
  */
 export function isUnownedLetterKept(
   store: Pick<Store, "lookup" | "visibleSeq">,
@@ -189,7 +190,7 @@ export function isUnownedLetterKept(
   return store.lookup(TABLE_ID, options) !== undefined;
 }
 
-/** Yields all letters still stored, one owner after another. */
+/** Yields all stored dead letters, one owner after another. */
 export function* letters(store: LetterStore): Generator<StoredLetter> {
   const upTo = store.visibleSeq;
   for (const owner of store.owners(TABLE_ID)) yield* lettersOf(store, { owner, upTo });

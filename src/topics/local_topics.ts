@@ -1,11 +1,13 @@
 /**
- * Manages the topics of an open database: finds those whose tables have changed, retains the
- * history that they need, discards old messages, and removes the remains of dropped topics.
+ * Manages the topics of an open database: finds the topics whose source tables have changed,
+ * retains the history that topics need, discards old messages, and removes the remains of dropped
+ * topics.
  *
  * - A table retains its history above the lowest stored floor of its topics. The stored floor is
  *   therefore raised first. Only then is the table's retained history reduced.
- * - Each commit costs a lookup of the tables that it changed. Topics are counted on request,
- *   before their history may be removed, and every few minutes, which keeps their size known.
+ * - Each commit costs a lookup of the tables that it changed. The changes for a topic are counted
+ *   on request, before their history may be removed, and every few minutes, which keeps the
+ *   topic's size known.
  */
 import type { OnBug } from "../base/bugs.ts";
 import { isExpected } from "../base/errors.ts";
@@ -31,7 +33,7 @@ export class LocalTopics implements TopicLogs {
   readonly #logs = new Map<number, LocalTopicLog>();
   readonly #byTable = new Map<number, LocalTopicLog[]>();
   readonly #stop: () => void;
-  /** Resolves when the last check has ended. */
+  /** Resolves when the last check for expired messages has ended. */
   #looking: Promise<void> = Promise.resolve();
   #isLooking = false;
   /** Whether the offsets table may contain rows of dropped topics. */
@@ -194,7 +196,7 @@ export class LocalTopics implements TopicLogs {
     }
   }
 
-  /** Removes dropped sources once none of their messages is kept. */
+  /** Removes a dropped source from a topic once the topic keeps none of the source's messages. */
   #forgetSources(log: LocalTopicLog): void {
     const { entry, index } = log;
     const sources = entry.sources.filter(({ toSeq }) => (toSeq ?? Infinity) > index.floorSeq);

@@ -1,5 +1,5 @@
 /**
- * Reads the row versions behind messages, wherever they are stored, and writes the payloads.
+ * Reads the row versions of messages, wherever they are stored, and writes them as payloads.
  *
  * Consecutive messages for the same table are read together, because a single call can read
  * several versions of a table.
@@ -25,7 +25,7 @@ const WORDS: Readonly<Record<TopicOperation, TopicMessage["op"]>> = {
   delete: "Delete",
 };
 
-/** The part of the catalog that knows the names of owners. */
+/** The part of the catalog that provides the names of owners. */
 export interface OwnerNames {
   readonly accounts: Pick<Catalog["accounts"], "ownerName">;
 }
@@ -66,7 +66,7 @@ export class MessageReader {
   }
 
   /**
-   * Reads messages. Those whose row versions no longer exist are left out.
+   * Reads messages. Messages whose row versions no longer exist are left out.
    *
    * @throws {DatabaseError} DATA_DAMAGED, STORAGE_UNAVAILABLE
    */

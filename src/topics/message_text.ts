@@ -46,7 +46,7 @@ export class MessageText {
     this.#tableText = `"_table":${JSON.stringify(`${namespace}.${name}`)}`;
   }
 
-  /** Returns the primary key as text; null if there is none. */
+  /** Returns the primary key of a row as text; null if the table has no primary key. */
   keyOf(place: RowPlace): string | null {
     const [first, second] = this.#keyIndexes;
     if (first === undefined) return null;

@@ -1,6 +1,6 @@
 /**
- * Exports topics. They offer the changes to tables as messages with offsets, which consumers can
- * read at their own pace.
+ * Exports topics, which offer the changes to tables as messages with offsets. Consumers read the
+ * messages at their own pace.
  */
 export type {
   ReadMessages,

@@ -35,7 +35,7 @@ export type PageStore = Pick<Store, "apply" | "durable" | "lookup" | "scan" | "v
 
 interface Partition {
   nextOffset: number;
-  /** The offset of the oldest message kept; `nextOffset` if none is. */
+  /** The offset of the oldest message kept; `nextOffset` if no message is kept. */
   earliestOffset: number;
   /** The pages, in ascending order of offset. */
   pages: OffsetPage[];
@@ -65,7 +65,7 @@ export function storedPosition(store: PageStore, topicId: number): StoredPositio
   return { countedSeq: Number(countedSeq), floorSeq: Number(floorSeq), nextOffsets };
 }
 
-/** Returns the ids of topics with rows in the table. */
+/** Returns the ids of the topics with rows in the offsets table. */
 export function storedTopicIds(store: PageStore): ReadonlySet<number> {
   const topicIds = new Set<number>();
   const columnIds = [TOPIC_ID];
@@ -73,7 +73,7 @@ export function storedTopicIds(store: PageStore): ReadonlySet<number> {
   return topicIds;
 }
 
-/** Deletes all rows of a topic. */
+/** Deletes all rows of a topic from the offsets table. */
 export async function removeStored(store: PageStore, topicId: number): Promise<void> {
   const rows: Row[] = [];
   for (const row of storedRows(store, TOPIC_OFFSET_COLUMN_IDS)) {
@@ -113,7 +113,7 @@ export class OffsetIndex {
   /** Full pages with their contents in memory, oldest first. */
   readonly #loaded = new Set<OffsetPage>();
   #loadedBytes = 0;
-  /** How many messages are not in any stored page. */
+  /** The number of messages that are not in any stored page. */
   unstoredCount = 0;
   /** Called when a page is full. Returns the estimated total size of its payloads in bytes. */
   bytesOfPage: (page: OffsetPage) => number = () => 0;
@@ -229,8 +229,8 @@ export class OffsetIndex {
     );
     let page = into.pages.at(-1);
     if (page === undefined || page.count === PAGE_MESSAGES) {
-      // After its first page, a partition is likely to fill more of them, so memory for a full
-      // page is reserved at once.
+      // A partition that has filled one page is likely to fill another, so memory for a full page
+      // is reserved at once.
       const capacity = page === undefined ? undefined : PAGE_MESSAGES;
       page = {
         firstOffset: into.nextOffset,
@@ -267,8 +267,8 @@ export class OffsetIndex {
   }
 
   /**
-   * Returns the first page for which `isAtOrAfter` returns true. It must return true for all later
-   * pages as well.
+   * Returns the first page for which `isAtOrAfter` returns true. The predicate must return true
+   * for all later pages as well.
    */
   #pageBy(
     partition: number,
@@ -325,7 +325,9 @@ export class OffsetIndex {
     }
   }
 
-  /** Discards all messages at or below a seq, which must have been counted. */
+  /**
+   * Discards all messages at or below a seq. All changes up to this seq must have been counted.
+   */
   raiseFloor(seq: number): void {
     assert(
       seq <= this.#countedSeq,
@@ -355,10 +357,10 @@ export class OffsetIndex {
   }
 
   /**
-   * Makes everything counted so far durable. If this fails, memory may no longer match the stored
+   * Makes all counted messages durable. If this fails, memory may no longer match the stored
    * state, and the caller must create a new index.
    *
-   * @throws {DatabaseError} DISK_FULL and others, before anything is applied; the same from
+   * @throws {DatabaseError} DISK_FULL and others before any write is applied, and the errors of
    *   `durable`
    */
   async store(options: { readonly usesReserve: boolean }): Promise<void> {
@@ -381,7 +383,7 @@ export class OffsetIndex {
     };
     (this.#storedPosition === undefined ? inserts : updates).push(this.#positionRow(position));
     const writes = [write("insert", inserts), write("update", updates)];
-    // The body is NULL, because the last values of a deleted page are never read.
+    // A deleted page needs no body, because it is never read.
     writes.push(
       write(
         "delete",

@@ -3,12 +3,12 @@
  * with its seq, its source and the owner of its row. The contents of a page are either in memory
  * or in the body of a row.
  *
- *     body   message count, then the first seq, then the distance of each seq to the one before;
+ *     body   message count, then the first seq, then the distance of each seq from the one before;
  *            then runs of messages with the same source and owner: length, source id, owner.
  *            All numbers are varints.
  *
  * - Seqs ascend.
- * - A page followed by another one is full and never changes.
+ * - Every page except the last one of a partition is full and never changes.
  */
 import { assert } from "../base/assert.ts";
 import { ByteReader } from "../base/byte_reader.ts";
@@ -28,7 +28,7 @@ export class PageContents {
 
   /**
    * Creates an empty list of messages.
-   * @param capacity How many messages to reserve memory for.
+   * @param capacity The number of messages to reserve memory for.
    */
   constructor(capacity: number = CAPACITY_MIN) {
     this.seqs = new Float64Array(capacity);
@@ -79,7 +79,7 @@ function grown<Numbers extends Float64Array | Uint32Array>(from: Numbers, to: Nu
   return to;
 }
 
-/** A page as it appears in the list of its partition. */
+/** An entry in a partition's list of pages. */
 export interface OffsetPage {
   readonly firstOffset: number;
   count: number;
@@ -87,7 +87,7 @@ export interface OffsetPage {
   lastSeq: number;
   /** The estimated total size of the messages' payloads in bytes. */
   payloadBytes: number;
-  /** The contents, if they are in memory; undefined while they are only in the table. */
+  /** The page's contents; undefined while they are only in the offsets table. */
   contents: PageContents | undefined;
   /** Whether the offsets table has a row for the page. */
   isStored: boolean;

@@ -1,11 +1,12 @@
 /**
- * Decides which changes to a table are messages of a topic, and which partition each belongs to.
+ * Decides which changes to a table are messages of a topic, and assigns each message to a
+ * partition.
  *
  * - A version without a predecessor, or with a tombstone as its predecessor, is an insert. A
  *   tombstone is a delete. Any other version is an update.
  * - An update that changes no column is not a message.
- * - If the condition of a source fails for a row, the row is not a message, and the topic reports
- *   the error.
+ * - If evaluating a source's condition raises an error for a row, the change is not a message, and
+ *   the topic reports the error.
  */
 import { type DatabaseError, isExpected } from "../base/errors.ts";
 import type { Catalog, TableEntry, TopicEntry, TopicSource } from "../catalog/mod.ts";
@@ -56,7 +57,7 @@ export class TableSources {
   readonly table: TableEntry;
   /** The columns read for each change. */
   readonly columnIds: readonly number[];
-  /** Sentences that explain why changes are missing. */
+  /** Sentences that explain why changes are missing from the topic. */
   readonly faults: readonly string[];
   /** Called with a sentence that describes what is wrong with a row. */
   onFault: (fault: string) => void = () => {};
@@ -198,7 +199,7 @@ export class TableSources {
     try {
       markTrue(filter.evaluate(batch), mask, row);
     } catch (error) {
-      // The error is reported in the state of the topic, and the row is not a message.
+      // The error is reported in the state of the topic, and the change is not a message.
       if (!isExpected(error)) throw error;
       const { name, namespace } = this.table;
       this.onFault(
@@ -234,7 +235,7 @@ function operationAt({ deleted, hasOld }: OwnedChangeBatch, row: number): 0 | 1 
   return hasOld[row] === 1 ? 1 : 0;
 }
 
-/** Returns the rule in force at a seq. */
+/** Returns the rule that applies to changes at a seq. */
 function ruleAt(rules: readonly Rule[], seq: number): Rule | undefined {
   for (let index = 0; index < rules.length; index += 1) {
     const { source } = rules[index] as Rule;

@@ -30,15 +30,15 @@ import type { OffsetPage } from "./offset_page.ts";
 import { TableSources } from "./table_sources.ts";
 
 /**
- * Counted messages are stored once a topic has this many unstored ones, or the number per
- * partition below for each of its partitions, whichever is more.
+ * The number of unstored messages at which counted messages are stored. A topic with many
+ * partitions waits until it has the number below for each of its partitions, if that is more.
  */
 const UNSTORED_MAX = 16_384;
 const UNSTORED_PER_PARTITION_MAX = 256;
 
 /**
- * Counting stops at this multiple of that number, because messages that cannot be stored occupy
- * memory.
+ * Counting stops once the number of unstored messages reaches this multiple of the threshold for
+ * storing them, because unstored messages occupy memory.
  */
 const UNSTORED_TIMES_MAX = 16;
 
@@ -130,7 +130,7 @@ export class LocalTopicLog implements TopicLog {
     return this.index.nextOffset(partition);
   }
 
-  /** Continues with a changed entry for the same topic. */
+  /** Continues with a changed definition of the same topic. */
   redefine(entry: TopicEntry): void {
     assert(
       entry.topicId === this.entry.topicId,
@@ -340,7 +340,10 @@ export class LocalTopicLog implements TopicLog {
     return messages;
   }
 
-  /** Returns the page of an offset; undefined if it has not been counted or is not kept. */
+  /**
+   * Returns the page that contains an offset; undefined if the offset has not been counted or its
+   * message is no longer kept.
+   */
   #keptPage(partition: number, offset: number): OffsetPage | undefined {
     if (offset < this.earliestOffset(partition)) return undefined;
     return this.index.pageAt(partition, offset);
@@ -390,7 +393,7 @@ export class LocalTopicLog implements TopicLog {
     return release;
   }
 
-  /** Stores counted messages that are not yet stored. Commits are made one after another. */
+  /** Stores the counted messages that are not yet stored, one commit at a time. */
   store(options: { readonly usesReserve: boolean }): Promise<void> {
     return this.#storing.run(() => this.#store(options));
   }

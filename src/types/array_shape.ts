@@ -1,9 +1,9 @@
 /**
  * Handles the dimensions of arrays.
  *
- * A multidimensional array is an array of arrays that all have the same dimensions. Its type is
- * the same as that of a one-dimensional array. An empty array has no dimensions. Subscripts start
- * at 1 in each dimension.
+ * A multidimensional array is an array of arrays that all have the same dimensions. It has the
+ * same type as a one-dimensional array. An empty array has no dimensions. Subscripts start at 1 in
+ * each dimension.
  */
 import { DatabaseError } from "../base/errors.ts";
 import type { Value } from "./value.ts";
@@ -17,7 +17,7 @@ export function isArrayValue(value: Value): value is ArrayValue {
   return Array.isArray(value);
 }
 
-/** Returns the length of each dimension. An empty array has none. */
+/** Returns the length of each dimension of an array. An empty array has no dimensions. */
 export function dimensionsOf(array: ArrayValue): number[] {
   const dimensions: number[] = [];
   for (let part: Value = array; isArrayValue(part) && part.length > 0; part = part[0] ?? null) {
@@ -34,7 +34,7 @@ export function elementsOf(array: ArrayValue): ArrayValue {
   return isArrayValue(first) ? array.flatMap((part) => elementsOf(part as ArrayValue)) : array;
 }
 
-/** Maps every element. The result has the same dimensions. */
+/** Maps every element of an array. The result has the same dimensions as the array. */
 export function mapElements(array: ArrayValue, map: (element: Value) => Value): ArrayValue {
   const [first = null] = array;
   if (!isArrayValue(first)) return array.map(map);
@@ -62,8 +62,8 @@ export function arrayOfArrays(parts: ArrayValue): ArrayValue {
 /**
  * Gathers the arrays of several rows into an array with one more dimension.
  *
- * @throws {DatabaseError} INVALID_VALUE if the arrays have different dimensions, or if one of
- *   several is empty or NULL.
+ * @throws {DatabaseError} INVALID_VALUE if the arrays have different dimensions, or if there are
+ *   several and any of them is empty or NULL.
  */
 export function gatheredArray(values: ArrayValue): ArrayValue {
   if (values.every((value) => isArrayValue(value) && value.length > 0))

@@ -128,7 +128,10 @@ class ArrayReader {
     return items;
   }
 
-  /** Returns the lengths that the bounds declare, and whether all lower bounds are 1. */
+  /**
+   * Reads the bounds in front of an array. Returns the lengths that the bounds declare, and
+   * whether all lower bounds are 1.
+   */
   #bounds(): { lengths: number[]; areFromOne: boolean } | undefined {
     const found = BOUNDS.exec(this.#text);
     if (found === null) return undefined;

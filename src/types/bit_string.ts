@@ -12,7 +12,10 @@ export type BitType = Extract<DataType, { kind: "bit" }>;
 /** The maximum length that a type may declare or a literal may have, in bits. */
 export const BITS_MAX = 83_886_080;
 
-/** Reads `101`, `b101` or `x1F`. @throws {DatabaseError} INVALID_VALUE, VALUE_TOO_LONG */
+/**
+ * Parses a bit string such as `101`, `b101` or `x1F`. @throws {DatabaseError} INVALID_VALUE,
+ * VALUE_TOO_LONG
+ */
 export function bitsFromText(type: BitType, text: string): string {
   const isHex = /^x/i.test(text);
   const digits = /^[xb]/i.test(text) ? text.slice(1) : text;
@@ -34,7 +37,7 @@ function bitsOfHex(digits: string): string {
 }
 
 /**
- * Returns a value of the declared length.
+ * Checks that a bit string has the length that its type declares, and returns it.
  *
  * @throws {DatabaseError} VALUE_TOO_LONG, INVALID_VALUE
  */

@@ -130,7 +130,7 @@ function findCast(wanted: Wanted): FoundCast {
 }
 
 function castBoolean(from: DataType, to: DataType): FoundCast {
-  // As in PostgreSQL, INT is the only integer type with this cast.
+  // As in PostgreSQL, INT is the only integer type to which a boolean can be cast.
   if (from.kind === "boolean" && to.kind === "int") return (value) => (value === true ? 1 : 0);
   if (from.kind === "int" && to.kind === "boolean") return (value) => value !== 0;
   return undefined;
@@ -182,7 +182,7 @@ function castToText(from: DataType, lengthMax: number | undefined, mode: CastMod
     from.kind === "inet"
       ? (value) => textFromInet("cidr", value as string)
       : from.kind === "xml"
-        ? // As in PostgreSQL, the text keeps its XML declaration, which the output leaves out.
+        ? // As in PostgreSQL, a cast to text keeps the XML declaration, which the output of a query leaves out.
           (value) => value
         : (value) => textFromValue(from, value);
   if (limit === undefined) return toText;
@@ -228,8 +228,8 @@ function castFromJson(from: DataType, to: DataType, mode: CastMode): FoundCast {
 }
 
 /**
- * Converts the text of a JSON number. JSON numbers are exact, so there is no detour through a
- * double.
+ * Converts the text of a JSON number to a numeric type. JSON numbers are exact, so they are not
+ * converted by way of a double.
  */
 function numberFromJsonText(text: string, to: DataType): Value {
   if (!isInteger(to)) return valueFromText(to, text);

@@ -23,7 +23,7 @@ import { checkedMoney } from "./money.ts";
 import { type Value, type Whole, wholeFromBigint } from "./value.ts";
 import { roundedZonedTime, zonedTimeOf, zonedTimeValue } from "./zoned_time.ts";
 
-/** The decimal type that represents amounts of money the same way in memory. */
+/** The decimal type with the same representation in memory as amounts of money. */
 const CENTS: DataType = decimalType(19, 2);
 
 /**
@@ -112,7 +112,7 @@ function toZonedTime(from: DataType, digits: number, mode: CastMode): FoundCast 
     return (value) => zonedTimeValue({ micros: roundMicros(value as number, digits), offset: 0 });
   }
   if (from.kind !== "datetime" || mode === "implicit") return undefined;
-  // Infinity has no time of day.
+  // An infinite timestamp has no time of day.
   return (value) =>
     isFiniteTimestamp(value as Whole)
       ? zonedTimeValue({

@@ -40,7 +40,7 @@ function toUnsigned(from: DataType, to: UnsignedType, mode: CastMode): FoundCast
   return isTransaction ? (value) => (value as string).slice(8) : undefined;
 }
 
-/** As in PostgreSQL, a negative INT stands for the OID with the same bits. */
+/** As in PostgreSQL, a negative INT represents the OID with the same bits. */
 function oidOfWhole(value: Whole, { kind }: DataType): Value {
   const number = BigInt(value);
   const oid = unsignedValue("oid", kind === "bigint" ? number : BigInt.asUintN(32, number));

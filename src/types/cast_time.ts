@@ -107,7 +107,7 @@ function toTime(from: DataType, digits: number, mode: CastMode): FoundCast {
   }
   if (mode === "implicit") return undefined;
   if (from.kind === "timestamp" || from.kind === "datetime") {
-    // Infinity has no time of day.
+    // An infinite timestamp has no time of day.
     return (value) =>
       isFiniteTimestamp(value as Whole)
         ? roundMicros(splitTimestamp(value as Whole).micros, digits)

@@ -1,7 +1,7 @@
 /**
  * Compares (`COLLATE "C"`), measures and slices strings by code point.
  *
- * JavaScript compares strings by UTF-16 code unit. The order differs from that of code points only
+ * JavaScript compares strings by UTF-16 code unit. This order differs from code point order only
  * between surrogates and U+E000 to U+FFFF. Most strings contain neither, so an ordinary comparison
  * is enough for them.
  */
@@ -19,8 +19,8 @@ export function compareCodePoints(left: string, right: string): number {
 }
 
 /**
- * Maps a UTF-16 code unit to its rank in code point order: surrogates come after the rest of the
- * basic plane.
+ * Maps a UTF-16 code unit to its rank in code point order: surrogates come after all other code
+ * units.
  */
 function rank(unit: number): number {
   if (unit < 0xd800) return unit;
@@ -40,7 +40,10 @@ export function codePointLength(text: string): number {
   return length;
 }
 
-/** Returns the code points from `start` (inclusive) to `end` (exclusive), both counted from 0. */
+/**
+ * Returns the code points of a string from `start` (inclusive) to `end` (exclusive), counted from
+ * 0.
+ */
 export function sliceCodePoints(text: string, start: number, end: number): string {
   if (!hasSurrogates(text)) return text.slice(Math.max(start, 0), Math.max(end, 0));
   return Array.from(text).slice(Math.max(start, 0), Math.max(end, 0)).join("");

@@ -45,8 +45,8 @@ export interface IcuRules {
   /** The BCP 47 tag of the language, with the keywords `co`, `kf` and `kn`. */
   readonly locale: string;
   /**
-   * Which differences matter besides those between letters: none ("base"), case, accents, or both
-   * ("variant").
+   * The differences that matter besides differences between letters: none ("base"), case, accents,
+   * or both ("variant").
    */
   readonly sensitivity: "base" | "case" | "accent" | "variant";
   readonly ignoresPunctuation?: true;
@@ -59,7 +59,7 @@ export interface IcuRules {
  */
 export interface MixedCollation {
   readonly kind: "mixed";
-  /** The names of two of these collations. */
+  /** The names of two of the collations that conflict. */
   readonly names: readonly [string, string];
 }
 
@@ -237,7 +237,10 @@ export function comparedTextType(type: DataType, { isOrder }: { isOrder: boolean
   return withCollation(type, isKept ? collation : undefined);
 }
 
-/** Returns the error for an operation that needs a collation but whose text has different ones. */
+/**
+ * Returns the error for an operation that needs a collation but operates on text with conflicting
+ * collations.
+ */
 export function mixedCollations({ names: [one, other] }: MixedCollation): DatabaseError {
   return new DatabaseError(
     "TYPE_MISMATCH",
@@ -264,7 +267,10 @@ function collatorFor({ ignoresPunctuation, locale, sensitivity }: IcuRules): Int
   return collator;
 }
 
-/** Returns a collation's comparison function. @throws {DatabaseError} TYPE_MISMATCH if mixed */
+/**
+ * Returns a collation's comparison function. @throws {DatabaseError} TYPE_MISMATCH if the
+ * collation is mixed
+ */
 export function textComparatorFor(collation: Collation): (left: string, right: string) => number {
   if (collation.kind === "mixed") throw mixedCollations(collation);
   if (collation.kind === "code points") return compareCodePoints;

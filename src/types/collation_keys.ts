@@ -59,7 +59,7 @@ export function collationKeyOf(rules: IcuRules, collator: Intl.Collator, text: s
   return letters.keyOf(text);
 }
 
-/** The tables of the root collation, by the differences that matter. */
+/** The letter tables of the root collation, keyed by sensitivity. */
 const tables = new Map<IcuRules["sensitivity"], LetterTable>();
 
 /**
@@ -73,8 +73,8 @@ const WRITTEN_AFTER =
 const MIDDLE_DOT = /([lL])\u00b7/g;
 
 /**
- * Characters that equal strings outside the tables: CJK radicals, some of which equal ideographs,
- * and Arabic marks on a space.
+ * Characters that equal strings not covered by the letter tables: CJK radicals, some of which
+ * equal ideographs, and Arabic marks on a space.
  */
 const REFUSED = /[\u2e80-\u2ef3\ufc5e-\ufc63]|[\u{16ff0}-\u{16fff}]/u;
 
@@ -111,8 +111,8 @@ const SEQUENCES = new RegExp(
 );
 
 /**
- * Ranges of characters that equal no others, each as its first and last code point: ideographs,
- * Hangul syllables, surrogates and private-use characters.
+ * Ranges of characters that equal no other character, each given by its first and last code point:
+ * ideographs, Hangul syllables, surrogates and private-use characters.
  */
 const DISTINCT: readonly (readonly [number, number])[] = [
   [0x3400, 0x4dbf],
@@ -231,7 +231,7 @@ class LetterTable {
     return this.#replaced;
   }
 
-  /** Maps each of the sorted letters that equals others to the first of them. */
+  /** Maps each letter that equals other letters to the first of them in sorted order. */
   #replaceEqual(sorted: readonly string[], into: Map<string, string>): void {
     for (let start = 0; start < sorted.length; ) {
       const letter = sorted[start] ?? "";
@@ -300,7 +300,7 @@ class LetterTable {
   }
 }
 
-/** Yields the assigned characters that may equal others. */
+/** Yields the assigned characters that may equal other characters. */
 function* comparedLetters(): Generator<string> {
   let from = 0;
   for (const [first, last] of DISTINCT) {
@@ -312,13 +312,15 @@ function* comparedLetters(): Generator<string> {
   }
 }
 
-/** The maximum length, in UTF-16 code units, of the sequence that equals a letter. */
+/**
+ * The maximum length, in UTF-16 code units, of a sequence of letters that equals a single letter.
+ */
 const SEQUENCE_MAX = 4;
 
 /** How many of the letters that sort before a letter are tried as the start of its sequence. */
 const STARTS_MAX = 200;
 
-/** How many letters are tried as the next one in a sequence. */
+/** How many letters are tried as the next letter of a sequence. */
 const NEAREST_MAX = 4;
 
 function replacedIn(text: string, replaced: ReadonlyMap<string, string>): string {

@@ -27,7 +27,7 @@ export function compareValues(type: DataType, left: Value, right: Value): number
 }
 
 /**
- * Returns {@linkcode compareValues} for hot loops, where the branch on the type is taken only
+ * Returns a version of {@linkcode compareValues} for hot loops, which branches on the type only
  * once.
  */
 export function comparatorFor(type: DataType): Comparator {
@@ -176,8 +176,8 @@ function compareDimensions(left: readonly number[], right: readonly number[]): n
 export type GroupKey = string | number | bigint | boolean;
 
 /**
- * Returns a primitive to use as a Set or Map key. It is the same for exactly those values that
- * SQL's `=` considers equal.
+ * Returns a primitive to use as a Set or Map key. Two values have the same key if and only if
+ * SQL's `=` considers them equal.
  */
 export function groupKeyOf(type: DataType, value: Value): GroupKey {
   if (type.kind === "array") {
@@ -213,8 +213,8 @@ export function groupKeyOf(type: DataType, value: Value): GroupKey {
 }
 
 /**
- * Returns the form in which keys contain a value. Equal values have the same form. It differs from
- * the value only for types with a key form.
+ * Returns the key form of a value, which represents the value in keys. Equal values have the same
+ * key form. For most types, the key form is the value itself.
  */
 export function keyFormOf(type: DataType, value: Value): Value {
   if (typeof value !== "string" || !hasKeyForm(type)) return value;
@@ -237,8 +237,8 @@ export function hasKeyForm(type: DataType): boolean {
 
 /**
  * Returns the comparison function for the values of a type in keys and in stored columns. It is
- * the usual one, except that collated text is ordered by the code points of its key form. A new
- * version of ICU thus does not change the order within files.
+ * the usual comparison, except that collated text is ordered by the code points of its key form. A
+ * new version of ICU thus does not change the order within files.
  */
 export function storedComparatorFor(type: DataType): Comparator {
   if (typeOrder(type) !== "collated") return comparatorFor(type);
@@ -267,7 +267,10 @@ function keyPart(type: DataType, value: Value): string {
   return `${key.length}:${key}`;
 }
 
-/** Returns {@linkcode groupKeyOf} for hot loops; undefined if each value is its own key. */
+/**
+ * Returns a version of {@linkcode groupKeyOf} for hot loops; undefined if each value is its own
+ * key.
+ */
 export function groupKeyMakerFor(type: DataType): ((value: Value) => GroupKey) | undefined {
   switch (typeOrder(type)) {
     case "json":

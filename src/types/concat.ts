@@ -24,7 +24,7 @@ type NumberVector = BoolVector | Int32Vector | Float64Vector;
 type TextVector = Utf8Vector | DictionaryVector;
 
 /**
- * Returns all rows of the parts, in order, as a new vector. A single part is returned as it is.
+ * Concatenates vectors in order. A single vector is returned as it is.
  *
  * @param type The type of every part.
  */

@@ -49,7 +49,7 @@ export type DataType =
   | { readonly kind: "money" }
   /** `length` is undefined for a literal and for BIT VARYING without a maximum length. */
   | { readonly kind: "bit"; readonly length?: number; readonly isVarying?: true }
-  /** A network address including the length of its network, and a network. */
+  /** A network address with the length of its network prefix, and a network. */
   | { readonly kind: "inet" }
   | { readonly kind: "cidr" }
   | { readonly kind: "macaddr" }
@@ -323,14 +323,17 @@ export function isUnsigned(type: DataType): type is UnsignedType {
   return isUnsignedKind(type.kind);
 }
 
-/** Whether values of a type identify objects of the database and are shown as their names. */
+/**
+ * Whether values of a type identify objects of the database and are shown as the names of these
+ * objects.
+ */
 export function isObjectName(type: DataType): type is ObjectNameType {
   return isObjectNameKind(type.kind);
 }
 
 /**
- * Whether values of a type can be sorted and grouped. XML has no operators `=` and `<`. Those of
- * geometric types, if any, compare areas or lengths with a tolerance.
+ * Whether values of a type can be sorted and grouped. XML has no operators `=` and `<`. The
+ * operators of geometric types, if any, compare areas or lengths with a tolerance.
  */
 export function hasOrder(type: DataType): boolean {
   if (type.kind === "array") return hasOrder(type.element);
@@ -386,8 +389,8 @@ export function isNumeric(type: DataType): boolean {
 }
 
 /**
- * Returns a type's name for `PG_TYPEOF`, messages and information_schema. Where PostgreSQL has the
- * type, this is its name there.
+ * Returns a type's name for `PG_TYPEOF`, messages and information_schema. Types that PostgreSQL
+ * also has keep their PostgreSQL names.
  */
 export function typeName(type: DataType): string {
   switch (type.kind) {

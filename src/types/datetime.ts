@@ -1,6 +1,6 @@
 /**
- * Handles dates and times of the proleptic Gregorian calendar: their fields, and writing their
- * text forms. `datetime_text.ts` reads text forms.
+ * Handles the fields of dates and times in the proleptic Gregorian calendar, and writes their text
+ * forms. `datetime_text.ts` reads text forms.
  *
  * Dates are days since 1970-01-01, and timestamps are microseconds since then. A timestamp is a
  * `number` between the years 1684 and 2255 and a bigint outside; {@linkcode splitTimestamp} hides
@@ -52,7 +52,7 @@ export function dateOfTimestamp(value: Whole): number {
   return value === TIMESTAMP_MINUS_INFINITY ? DATE_MINUS_INFINITY : splitTimestamp(value).days;
 }
 
-/** Within this many days of 1970, the microseconds of any time of day are safe integers. */
+/** Within this many days of 1970-01-01, every timestamp in microseconds is a safe integer. */
 const SAFE_DAYS = 104_248;
 
 export interface CivilDate {
@@ -63,7 +63,10 @@ export interface CivilDate {
   readonly day: number;
 }
 
-/** Returns the days since 1970-01-01, by Howard Hinnant's algorithm `days_from_civil`. */
+/**
+ * Converts a calendar date to days since 1970-01-01, by Howard Hinnant's algorithm
+ * `days_from_civil`.
+ */
 export function daysFromCivil(year: number, month: number, day: number): number {
   const shifted = month <= 2 ? year - 1 : year;
   const era = Math.floor(shifted / 400);
@@ -105,7 +108,7 @@ export function daysInMonth(year: number, month: number): number {
   return month === 4 || month === 6 || month === 9 || month === 11 ? 30 : 31;
 }
 
-/** Returns the day of the week, where 0 is Sunday. */
+/** Returns the day of the week of a date, where 0 is Sunday. */
 export function dayOfWeek(days: number): number {
   return (((days + 4) % 7) + 7) % 7;
 }

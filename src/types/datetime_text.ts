@@ -153,8 +153,8 @@ function readDateTime(text: string, what: string, now: Now): DateTimeText {
 }
 
 /**
- * Converts a year as written to an astronomical year. In the former, 1 BC is followed by 1 AD,
- * without a year 0.
+ * Converts a year as written to an astronomical year. Written years have no year 0: 1 BC is
+ * followed by 1 AD.
  */
 function yearOf(year: number, text: string): number {
   if (year > 0) return year;
@@ -164,7 +164,7 @@ function yearOf(year: number, text: string): number {
   );
 }
 
-/** Reads the groups of CLOCK, starting at index `group`. */
+/** Reads a time of day from the groups of a match of CLOCK, starting at index `group`. */
 function microsFromClock(match: RegExpExecArray, group: number, text: string): number {
   const hours = hoursOf(Number(match[group]), match[group + 4]);
   const minutes = Number(match[group + 1]);
@@ -261,8 +261,8 @@ function partsOf(text: string): readonly TextPart[] | undefined {
 }
 
 /**
- * Collects the parts of the text. Each `#take…` method returns whether the part makes sense at
- * this point.
+ * Collects the parts of a date and time as text. Each `#take…` method returns whether the part
+ * makes sense at this point.
  */
 class DateTimeReader {
   readonly #text: string;
@@ -321,7 +321,7 @@ class DateTimeReader {
     return isCivil || this.#days !== undefined || this.#dayOfYear !== undefined;
   }
 
-  /** Whether the month and the day are known. If so, a further word is the name of a zone. */
+  /** Whether the month and the day are known. If so, a further word is the name of a time zone. */
   #hasDay(): boolean {
     return this.#hasDate() || (this.#month !== undefined && this.#day !== undefined);
   }
@@ -346,7 +346,7 @@ class DateTimeReader {
 
   /**
    * Reads a part that follows a date. `040506-08` is a time with a zone. Any other word is the
-   * name of a zone.
+   * name of a time zone.
    */
   #takeAfterDate(text: string): boolean {
     const match = /^(\d+(?:\.\d+)?)(-\d+)$/.exec(text);
@@ -420,7 +420,7 @@ class DateTimeReader {
     this.#hasShortYear = text.length <= 2;
   }
 
-  /** Assigns a number in a date to the year, month or day, whichever is still missing. */
+  /** Assigns a number in a date to the year, the month or the day, whichever is still missing. */
   #takePlace(text: string): boolean {
     const value = Number(text);
     const isLong = text.length >= 3;
@@ -459,8 +459,8 @@ class DateTimeReader {
   }
 
   /**
-   * Handles a number after a year and a month. If the month is a name and this number is long, the
-   * number read as the year was in fact the day, and this is the year.
+   * Handles a number after a year and a month. If the month is a name and this number is long,
+   * this number is the year, and the number previously read as the year is the day.
    */
   #takeDayOrYear(text: string): boolean {
     if (!this.#hasNamedMonth || text.length <= 2) {
@@ -559,7 +559,9 @@ class DateTimeReader {
 
 const DAY_WORDS: ReadonlySet<string> = new Set(["today", "tomorrow", "yesterday"]);
 
-/** Whether the meaning of a text depends on when it is read. */
+/**
+ * Whether the meaning of a date or time text depends on when it is read, as that of `now` does.
+ */
 export function isTimeWord(text: string): boolean {
   const word = text.trim().toLowerCase();
   if (word === "now" || DAY_WORDS.has(word)) return true;

@@ -64,7 +64,8 @@ export function multiplyWhole(left: Whole, right: Whole): Whole {
 /** Returns the quotient of two integers, rounded toward zero. The divisor must not be 0. */
 export function divideWhole(left: Whole, right: Whole): Whole {
   if (typeof left === "number" && typeof right === "number") {
-    // The dividend is now a multiple of the divisor, so this division needs no rounding.
+    // Subtracting the remainder makes the dividend a multiple of the divisor, so this division
+    // needs no rounding.
     return (left - (left % right)) / right + 0;
   }
   return wholeFromBigint(BigInt(left) / BigInt(right));
@@ -158,8 +159,8 @@ export function fitsPrecision(value: Whole, precision: number): boolean {
 }
 
 /**
- * Returns the text of a decimal, with exactly `scale` decimal places. The sign is kept even for
- * "-0.05".
+ * Returns the text of a decimal, with exactly `scale` decimal places. The sign is kept even if the
+ * integer part is 0, as in "-0.05".
  */
 export function textFromDecimal(value: Whole, scale: number): string {
   if (scale === 0) return value.toString();
@@ -169,7 +170,7 @@ export function textFromDecimal(value: Whole, scale: number): string {
   return `${negative ? "-" : ""}${digits.slice(0, point)}.${digits.slice(point)}`;
 }
 
-/** The exact digits of a number in text form. Its value is `unscaled` / 10^`scale`. */
+/** The exact digits of a number in text form. The number's value is `unscaled` / 10^`scale`. */
 export interface DecimalDigits {
   readonly unscaled: bigint;
   /** The number of decimal places once the exponent has been applied; never negative. */
@@ -204,7 +205,7 @@ export function digitsFromText(text: string): DecimalDigits | undefined {
 }
 
 /**
- * Parses a decimal and rounds it to the scale.
+ * Parses a decimal and rounds it to a scale.
  *
  * @returns undefined if the text is not a number.
  * @throws {DatabaseError} VALUE_OUT_OF_RANGE
@@ -217,8 +218,8 @@ export function decimalFromText(text: string, precision: number, scale: number):
 }
 
 /**
- * Returns the smallest precision and scale that hold the digits; undefined if there are more than
- * 38 digits.
+ * Returns the smallest precision and scale of a decimal type that can hold the digits; undefined
+ * if there are more than 38 digits.
  */
 export function decimalShape(
   digits: DecimalDigits,
@@ -232,8 +233,7 @@ export function decimalShape(
 export function doubleFromDecimal(value: Whole, scale: number): number {
   if (typeof value === "number") {
     const power = SMALL_POWERS[scale];
-    // The value and the power of ten are exact doubles, so the only rounding is that of the
-    // division.
+    // The value and the power of ten are exact doubles, so only the division rounds.
     if (power !== undefined) return value / power;
   }
   return Number(textFromDecimal(value, scale));

@@ -1,17 +1,18 @@
 /**
  * Implements vectors whose strings are created only when first accessed, because a filter may
- * discard all or most rows before that.
+ * discard all or most rows first.
  */
 import { assert } from "../base/assert.ts";
 import { type Selection, take, type Utf8Vector, type Vector } from "./vector.ts";
 
-/** Creates the strings. Its source must still be valid by then. */
+/**
+ * Creates the strings of a vector on demand. The source of the strings must remain valid until
+ * then.
+ */
 interface TextMaker {
   /** Creates all strings. Called at most once. */
   make(): Utf8Vector;
-  /**
-   * Creates the strings of the chosen rows; undefined if it is less work to create all strings.
-   */
+  /** Creates the strings of the chosen rows; undefined if creating all strings costs less. */
   choose(selection: Selection): Utf8Vector | undefined;
 }
 
@@ -20,8 +21,8 @@ export function deferredTexts(length: number, maker: TextMaker): Utf8Vector {
 }
 
 /**
- * Selects rows as `take` does, but reads the strings only when first accessed. They must still be
- * valid then.
+ * Selects rows as `take` does, but reads the strings only when first accessed. The source of the
+ * strings must remain valid until then.
  */
 export function takeLater(vector: Vector, selection: Selection): Vector {
   if (vector.kind !== "utf8") return take(vector, selection);

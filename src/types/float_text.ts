@@ -1,6 +1,7 @@
 /**
  * Converts floating-point numbers to text and back. The text has the fewest digits that reproduce
- * the value at its width, in PostgreSQL's notation. Also checks the bounds of both widths.
+ * the value at its width, in PostgreSQL's notation. Also checks the ranges of 32-bit and 64-bit
+ * numbers.
  */
 import { DatabaseError } from "../base/errors.ts";
 import { excerpt } from "./excerpt.ts";
@@ -18,7 +19,7 @@ export function shortestFloat(value: number): number {
   if (Number.isInteger(value) && Math.abs(value) < 16_777_216) return value;
   const quick = shortestMiddling(value);
   if (quick !== undefined) return quick;
-  // 32-bit numbers always preserve six digits, except subnormal ones.
+  // 32-bit floating-point numbers always preserve six digits, unless they are subnormal.
   const from = Math.abs(value) < FLOAT_NORMAL_MIN ? 1 : 6;
   for (let precision = from; precision < 9; precision += 1) {
     const candidate = Number(value.toPrecision(precision));
@@ -68,7 +69,7 @@ function notation(value: number, digitCount: number): string {
   const isPlain = exponent >= -4 && exponent < digitCount;
   if (isPlain) {
     const plain = value.toString();
-    // JavaScript uses no exponent for numbers down to 1e-6, so there is none here.
+    // JavaScript writes numbers down to 1e-6 without an exponent, so this text has none.
     return plain;
   }
   const size = Math.abs(exponent);
@@ -155,7 +156,7 @@ function nearestFloat(value: number, text: string, rounded: number): number {
   if (rounded === value || Math.fround(other) !== other) return rounded;
   const given = numericFromText(text);
   if (given === undefined) return rounded;
-  // The midpoint of two 32-bit numbers is a multiple of 2^-150.
+  // The midpoint of two adjacent 32-bit numbers is a multiple of 2^-150.
   const middle = numericOf(BigInt(value * 2 ** 150), 0);
   const order = compareNumerics(multiplyNumerics(given, numericOf(2n ** 150n, 0)), middle);
   return order === 0 || order > 0 === rounded > value ? rounded : other;

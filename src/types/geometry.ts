@@ -35,19 +35,19 @@ export interface Line {
   readonly c: number;
 }
 
-/** A rectangle. Neither coordinate of `low` is above that of `high`. */
+/** A rectangle. Each coordinate of `low` is at or below the corresponding coordinate of `high`. */
 export interface Box {
   readonly high: PlanePoint;
   readonly low: PlanePoint;
 }
 
-/** A path. It has at least one point. */
+/** A path with at least one point. */
 export interface Path {
   readonly isClosed: boolean;
   readonly points: readonly PlanePoint[];
 }
 
-/** A polygon. It has at least one point. */
+/** A polygon with at least one point. */
 export interface Polygon {
   readonly points: readonly PlanePoint[];
 }
@@ -99,7 +99,7 @@ export function shapeOfNumbers<K extends GeometricKind>(
   return MAKERS[kind](numbers, isClosed);
 }
 
-/** Returns the numbers in a value, in the order of its text. */
+/** Returns the numbers in a geometric value, in the order of its text. */
 export function numbersOfShape(value: Value): number[] {
   return ((value as string).match(NUMBERS) ?? []).map(Number);
 }

@@ -17,7 +17,7 @@ import {
   subtract,
 } from "./geometry_numbers.ts";
 
-/** Returns the smallest box around the points. There must be at least one. */
+/** Returns the smallest box around the points. There must be at least one point. */
 export function boundsOf(points: readonly PlanePoint[]): Box {
   const [first = { x: 0, y: 0 }, ...others] = points;
   let { x: left, y: bottom } = first;
@@ -32,8 +32,8 @@ export function boundsOf(points: readonly PlanePoint[]): Box {
 }
 
 /**
- * Returns the circle whose center is the mean of the corners and whose radius is their mean
- * distance from it.
+ * Converts a polygon to a circle. The center is the mean of the corners, and the radius is their
+ * mean distance from the center.
  */
 export function circleOfPolygon({ points }: Polygon): Circle {
   const count = points.length;

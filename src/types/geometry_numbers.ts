@@ -97,8 +97,8 @@ export function divide(left: number, right: number): number {
 }
 
 /**
- * Returns the length of the hypotenuse. The formula is PostgreSQL's, because the results of others
- * differ in the last digit.
+ * Returns the length of the hypotenuse. The formula is PostgreSQL's, because other formulas give
+ * results that differ in the last digit.
  */
 export function hypotenuse(width: number, height: number): number {
   if (isInfinite(width) || isInfinite(height)) return Number.POSITIVE_INFINITY;
@@ -142,16 +142,14 @@ export function areSameLine(one: Line, other: Line): boolean {
   );
 }
 
-/**
- * Returns the factor between the coefficients of two lines, assuming that they are the same line.
- */
+/** Returns the factor between the coefficients of two representations of the same line. */
 function ratioOf(one: Line, other: Line): number {
   if (!isZero(other.a)) return divide(one.a, other.a);
   if (!isZero(other.b)) return divide(one.b, other.b);
   return isZero(other.c) ? 1 : divide(one.c, other.c);
 }
 
-/** Returns the slope of the line through two points; infinity if it is vertical. */
+/** Returns the slope of the line through two points; infinity if the line is vertical. */
 export function slope(one: PlanePoint, other: PlanePoint): number {
   if (areNear(one.x, other.x)) return Number.POSITIVE_INFINITY;
   if (areNear(one.y, other.y)) return 0;

@@ -9,7 +9,8 @@ import { excerpt } from "./excerpt.ts";
 export type HardwareKind = "macaddr" | "macaddr8";
 
 /**
- * The text forms of a MACADDR. Only between `:` or `-` may a byte be written with a single digit.
+ * The text forms of a MACADDR. A byte may be written with a single digit only if the separator is
+ * `:` or `-`.
  */
 const MAC_FORMS: readonly RegExp[] = [
   /^([0-9a-f]{1,2}):([0-9a-f]{1,2}):([0-9a-f]{1,2}):([0-9a-f]{1,2}):([0-9a-f]{1,2}):([0-9a-f]{1,2})$/i,
@@ -43,7 +44,8 @@ function macBytes(text: string): number[] | undefined {
 }
 
 /**
- * Parses the 8 bytes of an address. If it has only 6 bytes, FF and FE are inserted in the middle.
+ * Parses the 8 bytes of an address. If the text has only 6 bytes, FF and FE are inserted in the
+ * middle.
  */
 function mac8Bytes(text: string): number[] | undefined {
   if (!MAC8_FORM.test(text)) return undefined;
@@ -62,12 +64,15 @@ export function hardwareValue(bytes: readonly number[]): string {
   return bytes.map((byte) => byte.toString(16).padStart(2, "0")).join(":");
 }
 
-/** Converts a 6-byte address to an 8-byte one. */
+/** Converts a 6-byte hardware address to an 8-byte address. */
 export function mac8OfMac(value: string): string {
   return `${value.slice(0, 8)}:ff:fe:${value.slice(9)}`;
 }
 
-/** Converts an 8-byte address to a 6-byte one. @throws {DatabaseError} VALUE_OUT_OF_RANGE */
+/**
+ * Converts an 8-byte hardware address to a 6-byte address. @throws {DatabaseError}
+ * VALUE_OUT_OF_RANGE
+ */
 export function macOfMac8(value: string): string {
   if (value.slice(9, 14) === "ff:fe") return `${value.slice(0, 8)}:${value.slice(15)}`;
   throw new DatabaseError(

@@ -25,7 +25,7 @@ export interface InetAddress {
   readonly length: number;
 }
 
-/** Returns the number of bits in an address. */
+/** Returns the number of bits in an address of the given family. */
 export function inetWidth(family: 4 | 6): number {
   return family === 4 ? 32 : 128;
 }
@@ -91,8 +91,8 @@ export function inetFromText(kind: InetKind, text: string): string {
 }
 
 /**
- * Reads up to four numbers. An INET with fewer than four must specify the length of its network
- * prefix.
+ * Parses an IPv4 address of up to four numbers. An INET with fewer than four numbers must specify
+ * the length of its network prefix.
  */
 function ipv4From(
   kind: InetKind,
@@ -115,8 +115,8 @@ function ipv4From(
 }
 
 /**
- * Returns the prefix length of a network written without one, based on the class of its first
- * byte.
+ * Returns the prefix length of an IPv4 network written without a prefix length, based on the class
+ * of its first byte.
  */
 function classBits(first: number): number {
   if (first >= 240) return 32;
@@ -139,7 +139,10 @@ function ipv6From(written: string, length: string | undefined): InetAddress | un
   return { family: 6, address, length: bits };
 }
 
-/** Reads groups of 16 bits. The last two may be written as an IPv4 address. */
+/**
+ * Reads the 16-bit groups of an IPv6 address. The last two groups may be written as an IPv4
+ * address.
+ */
 function groupsOf(written: string): number[] | undefined {
   if (written === "") return [];
   const groups: number[] = [];
@@ -156,7 +159,8 @@ function groupsOf(written: string): number[] | undefined {
 }
 
 /**
- * Returns the text of a value. The prefix length is omitted for an INET that is a single address.
+ * Returns the text of an INET or CIDR value. The prefix length is omitted for an INET that is a
+ * single address.
  */
 export function textFromInet(kind: InetKind, value: string): string {
   const inet = inetOfValue(value);
@@ -190,7 +194,10 @@ function groupsOfAddress(address: bigint): number[] {
   );
 }
 
-/** Finds the longest run of zero groups; among equally long ones, the first. */
+/**
+ * Finds the longest run of zero groups in an IPv6 address, or the first of several equally long
+ * runs.
+ */
 function longestZeros(groups: readonly number[]): { start: number; length: number } {
   let best = { start: 0, length: 0 };
   for (let start = 0; start < groups.length; start += 1) {
@@ -213,7 +220,7 @@ export function abbreviatedCidr(value: string): string {
   const count = Math.max(2, Math.ceil(length / 16));
   const groups = groupsOfAddress(address).slice(0, count);
   const { start, length: zeros } = longestZeros(groups);
-  // An address written with an IPv4 address at its end is not abbreviated.
+  // An IPv6 address written with an IPv4 address at its end is not abbreviated.
   if (start === 0 && zeros >= 5 && zeros < count) return `${hostText(inet)}/${length}`;
   const words = groups.map((group) => group.toString(16));
   if (zeros === 0) return `${words.join(":")}/${length}`;

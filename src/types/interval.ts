@@ -41,7 +41,8 @@ function fitsInt(value: number): boolean {
 export type IntervalField = "year" | "month" | "day" | "hour" | "minute" | "second";
 
 /**
- * The restriction to certain fields or digits, as in `INTERVAL '…' DAY TO HOUR` or `INTERVAL(3)`.
+ * A restriction of an interval to certain fields or digits, as in `INTERVAL '…' DAY TO HOUR` or
+ * `INTERVAL(3)`.
  */
 export interface IntervalLimit {
   /** The one or two fields that the restriction names; undefined if all fields are allowed. */

@@ -43,7 +43,10 @@ const UNIT_BY_WORD: ReadonlyMap<string, Unit> = new Map(
   UNITS.flatMap(([words, unit]) => words.map((word) => [word, unit] as const)),
 );
 
-/** Adds up parts that may be fractions, and rounds the result to microseconds only once. */
+/**
+ * Adds up the parts of an interval, which may be fractions, and rounds the result to microseconds
+ * only once.
+ */
 class Sum {
   #months = 0;
   #days = 0;
@@ -82,9 +85,9 @@ class Sum {
 }
 
 /**
- * Parses PostgreSQL's verbose form, `hh:mm[:ss]`, `y-m` and ISO 8601 durations. A number without a
- * unit counts in the last allowed field, or in seconds if all fields are allowed. Parts smaller
- * than that field are truncated.
+ * Parses PostgreSQL's verbose form, `hh:mm[:ss]`, `y-m` and ISO 8601 durations. The unit of a
+ * number without a unit is the last allowed field, or seconds if all fields are allowed. Parts
+ * smaller than that field are truncated.
  *
  * @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE
  */
@@ -157,7 +160,7 @@ function readVerbose(text: string, fields: readonly IntervalField[]): Interval |
   return parts.end();
 }
 
-/** The parts of the verbose form. No two of them may set the same field. */
+/** The parts of the verbose form of an interval. No two parts may set the same field. */
 class Parts {
   readonly #fields: readonly IntervalField[];
   readonly #bareField: IntervalField;
@@ -268,7 +271,10 @@ function unitOf(word: string, isSpaced: boolean): Unit | "bare" | undefined {
   return UNIT_BY_WORD.get(word.toLowerCase());
 }
 
-/** Reads `hh:mm[:ss]`. Two numbers mean `mm:ss` if a fraction follows, or in MINUTE TO SECOND. */
+/**
+ * Reads a clock time, `hh:mm[:ss]`. Two numbers mean `mm:ss` if a fraction follows, or in MINUTE
+ * TO SECOND.
+ */
 function addClock(
   sum: Sum,
   match: RegExpExecArray,
@@ -309,7 +315,10 @@ const ISO_TIME: IsoHalf = {
   units: { H: "hour", M: "minute", S: "second" },
 };
 
-/** Reads `P1Y2M3DT4H5M6S` and `P0001-02-03T04:05:06`. Each half may be in either form. */
+/**
+ * Reads an ISO 8601 duration, such as `P1Y2M3DT4H5M6S` or `P0001-02-03T04:05:06`. Each half,
+ * before and after the T, may be in either form.
+ */
 function readIso(text: string): Interval | undefined {
   const [date = "", time, ...more] = text.slice(1).toUpperCase().split("T");
   if (more.length > 0 || (date === "" && time === undefined)) return undefined;

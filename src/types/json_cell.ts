@@ -85,7 +85,7 @@ const WORDS: Readonly<
   unknown: "Text",
 };
 
-/** How the wire format represents the missing precision and scale of a NUMERIC. */
+/** The wire format's representation of a NUMERIC without a precision and scale. */
 const UNSIZED = { precision: 0, scale: 0 };
 
 /** Returns the `data_type` of a type. Types without a name in the wire format are sent as Text. */
@@ -129,7 +129,7 @@ export function cellMakerFor(type: DataType): (value: Value) => unknown {
   }
 }
 
-/** Types whose values in memory are not the strings that are sent. */
+/** Types whose values are sent as text but are not strings of that text in memory. */
 const SENT_AS_TEXT: ReadonlySet<TypeKind> = new Set<TypeKind>([
   "interval",
   "numeric",
@@ -150,8 +150,8 @@ function textCellMaker(type: DataType): (value: Value) => unknown {
 }
 
 /**
- * Returns a function that creates cells which, when assigned, yield the same values again. A date
- * or timestamp is a string if its year is outside the range accepted for numbers.
+ * Returns a function that creates cells from which a client can assign the same values again. A
+ * date or timestamp is a string if its year is outside the range accepted for numbers.
  */
 export function readableCellMakerFor(type: DataType): (value: Value) => unknown {
   switch (type.kind) {

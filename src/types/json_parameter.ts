@@ -53,7 +53,7 @@ export function valueFromJsonParameter(type: DataType, text: string, nowMicros?:
 type ReadItem = (raw: string, isString: boolean) => Value;
 
 /**
- * Reads a list as an array, calling `read` for each item. It receives the content of a string
+ * Reads a list as an array, calling `read` for each item. `read` receives the content of a string
  * item, and the JSON text of any other item.
  *
  * @throws {DatabaseError} The errors of `read`.

@@ -54,7 +54,10 @@ function skipSpace(text: string, at: number): number {
 
 /** The error for text that is not JSON. */
 export class MalformedJson extends DatabaseError {
-  /** The offset of the first unexpected character; the length of the text if it ends too early. */
+  /**
+   * The offset of the first unexpected character; the length of the text if the text ends too
+   * early.
+   */
   readonly at: number;
 
   constructor(text: string, at: number) {
@@ -76,7 +79,7 @@ function tooDeep(): DatabaseError {
   );
 }
 
-/** Returns the end of the value that begins at `at`. */
+/** Validates the value that begins at `at`, and returns its end. */
 function checkValue(text: string, at: number, depth: number): number {
   const code = text.charCodeAt(at);
   switch (code) {
@@ -173,7 +176,7 @@ function checkString(text: string, open: number): number {
     } else if (code >= 0x20) {
       at += 1;
     } else {
-      // Either a control character, or NaN because the text has ended.
+      // The character is a control character, or NaN because the text has ended.
       throw malformed(text, at);
     }
   }
@@ -290,9 +293,9 @@ export function jsonElements(text: string, { start }: JsonSlice): JsonSlice[] {
 }
 
 /**
- * Returns the value of a key, or the last one if the key repeats; undefined if there is no such
- * key or the slice is not an object. The slice may have whitespace around it, as a whole document
- * may.
+ * Returns the value of a key in an object, or the last value if the key repeats; undefined if
+ * there is no such key or the slice is not an object. The slice may have whitespace around it, as
+ * a whole document may.
  */
 export function jsonMember(text: string, slice: JsonSlice, key: string): JsonSlice | undefined {
   const open = skipSpace(text, slice.start);
@@ -333,7 +336,9 @@ export function isJsonNumber(text: string, { start, end }: JsonSlice, wanted: st
     : numberKey(written) === numberKey(wanted);
 }
 
-/** Whether a double holds all digits of a number, so that it can be compared as a double. */
+/**
+ * Whether a double holds all digits of a number, so that the number can be compared as a double.
+ */
 function isPlain(number: string): boolean {
   return number.length <= 15 && !/e/i.test(number);
 }
@@ -362,7 +367,10 @@ export function jsonElement(text: string, slice: JsonSlice, index: number): Json
   return elements[index < 0 ? elements.length + index : index];
 }
 
-/** Follows a path of keys and, in arrays, of integer indexes; undefined if it does not exist. */
+/**
+ * Returns the value at a path of keys and, in arrays, integer indexes; undefined if the path does
+ * not exist.
+ */
 export function jsonPath(text: string, path: readonly string[]): JsonSlice | undefined {
   let slice: JsonSlice | undefined = jsonRoot(text);
   for (const step of path) {

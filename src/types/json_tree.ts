@@ -46,7 +46,9 @@ export function isJsonObject(node: JsonNode): node is JsonObject {
   return node instanceof Map;
 }
 
-/** Parses valid JSON text. @throws {DatabaseError} VALUE_OUT_OF_RANGE, INVALID_VALUE */
+/**
+ * Parses valid JSON text into a tree. @throws {DatabaseError} VALUE_OUT_OF_RANGE, INVALID_VALUE
+ */
 export function jsonTree(text: string): JsonNode {
   return nodeAt(text, jsonRoot(text), { left: Number.POSITIVE_INFINITY });
 }
@@ -217,8 +219,8 @@ function compareNumbers(left: string, right: string): number {
 }
 
 /**
- * Returns a string that is the same for equal documents, such as `1.0` and `1`, and differs for
- * all others.
+ * Returns a key for grouping documents. Two documents have the same key if and only if they are
+ * equal, as `1.0` and `1` are.
  */
 export function jsonGroupKey(text: string): string {
   return keyOf(jsonTree(text));

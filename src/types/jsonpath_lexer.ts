@@ -11,7 +11,7 @@ export type PathTokenKind = "word" | "string" | "number" | "variable" | "symbol"
 
 export interface PathToken {
   readonly kind: PathTokenKind;
-  /** A symbol as written. For other kinds of tokens, the text without quotes or escapes. */
+  /** The text of the token: a symbol as written, or any other token without quotes and escapes. */
   readonly text: string;
 }
 
@@ -31,12 +31,12 @@ const ESCAPED: ReadonlyMap<string, string> = new Map([
   ["v", "\v"],
 ]);
 
-/** Returns the tokens of a path. The last one is `end`. @throws {DatabaseError} INVALID_SQL */
+/** Splits a JSON path into tokens. The last token is `end`. @throws {DatabaseError} INVALID_SQL */
 export function pathTokens(text: string): PathToken[] {
   return new PathLexer(text).tokens();
 }
 
-/** Returns the error for text that is not a path. As in PostgreSQL, it is a syntax error. */
+/** Returns the error for text that is not a JSON path. As in PostgreSQL, it is a syntax error. */
 export function malformedPath(text: string, why: string, hint?: string): DatabaseError {
   return new DatabaseError(
     "INVALID_SQL",
@@ -137,7 +137,7 @@ class PathLexer {
   }
 
   /**
-   * Reads an escape: `\n`, `\x41`, `\u0041` or `\u{1f600}`. Any other escaped character stands for
+   * Reads an escape: `\n`, `\x41`, `\u0041` or `\u{1f600}`. Any other escaped character represents
    * itself.
    */
   #escape(): string {
@@ -161,7 +161,7 @@ class PathLexer {
   }
 
   /**
-   * Returns the character that an escape stands for.
+   * Returns the character that an escape represents.
    * @param written The escape as written, for the error message.
    */
   #character(written: string, code: number): string {

@@ -27,7 +27,7 @@ import {
   type PathSubscript,
 } from "./jsonpath_syntax.ts";
 
-/** The maximum nesting depth, and the maximum number of parts in one path. */
+/** The maximum nesting depth of a JSON path, and the maximum number of its parts. */
 const DEPTH_MAX = 100;
 const PARTS_MAX = 1000;
 
@@ -55,7 +55,7 @@ const METHODS: ReadonlySet<string> = new Set<PathMethod>([
 const REGEX_FLAGS = "ismxq";
 
 /**
- * Parses a path.
+ * Parses a JSON path.
  *
  * @throws {DatabaseError} INVALID_SQL, INVALID_VALUE, UNSUPPORTED_FEATURE, VALUE_OUT_OF_RANGE
  */
@@ -63,7 +63,7 @@ export function parseJsonPath(text: string): JsonPath {
   return new PathParser(text).parse();
 }
 
-/** Appends a part to the end of a chain. */
+/** Appends a part to the end of a chain of path parts. */
 function linked(part: PathPart, next: PathPart): PathPart {
   return { ...part, next: part.next === undefined ? next : linked(part.next, next) };
 }
@@ -75,8 +75,8 @@ class PathParser {
   #depth = 0;
   #parts = 0;
   /**
-   * How many filters are open, and how many subscripts. `@` has a value only inside the former,
-   * and `last` only inside the latter.
+   * The numbers of open filters and of open subscripts. `@` has a value only inside a filter, and
+   * `last` only inside a subscript.
    */
   #filters = 0;
   #subscripts = 0;

@@ -3,7 +3,7 @@
  * `next`. Each part is applied to the items that the part before it yields.
  */
 
-/** The fields that all parts have in common. */
+/** The fields common to all parts of a JSON path. */
 interface LinkedPart {
   readonly next?: PathPart;
 }
@@ -36,13 +36,13 @@ export type PathPredicate = LinkedPart &
         readonly kind: "likeRegex";
         readonly operand: PathPart;
         readonly pattern: string;
-        /** The distinct flags, in the order i, s, m, x, q. */
+        /** The distinct flags of like_regex, in the order i, s, m, x, q. */
         readonly flags: string;
       }
     | { readonly kind: "exists"; readonly operand: PathPart }
   );
 
-/** Array indexes: either a single one or a range. */
+/** An array subscript: either a single index or a range of indexes. */
 export interface PathSubscript {
   readonly from: PathPart;
   readonly to?: PathPart;
@@ -65,7 +65,7 @@ export type PathPart =
         | { readonly kind: "everyMember" }
         | { readonly kind: "everyElement" }
         | { readonly kind: "subscripts"; readonly subscripts: readonly PathSubscript[] }
-        /** A range of nesting levels. Infinity stands for `last`. */
+        /** A range of nesting levels. Infinity represents `last`. */
         | { readonly kind: "levels"; readonly first: number; readonly last: number }
         | {
             readonly kind: "arithmetic";
@@ -79,7 +79,9 @@ export type PathPart =
       ));
 
 export interface JsonPath {
-  /** Whether a missing member, or a value of the wrong kind, is an error. */
+  /**
+   * Whether the path is strict, so that a missing member or a value of the wrong kind is an error.
+   */
   readonly isStrict: boolean;
   readonly root: PathPart;
 }
@@ -95,12 +97,12 @@ const PREDICATES: ReadonlySet<string> = new Set([
   "exists",
 ]);
 
-/** Whether a part is a condition. */
+/** Whether a part of a path is a condition. */
 export function isCondition<Part extends PathPart>(part: Part): part is Part & PathPredicate {
   return PREDICATES.has(part.kind);
 }
 
-/** Whether a part is a condition that ends its chain. */
+/** Whether a part of a path is a condition that ends its chain. */
 export function isPredicate(part: PathPart): part is PathPredicate {
   return part.next === undefined && isCondition(part);
 }

@@ -1,4 +1,4 @@
-/** Writes the canonical text of a JSON path, in which form a JSONPATH value is stored. */
+/** Writes the canonical text of a JSON path, the form in which a JSONPATH value is stored. */
 import { parseJsonPath } from "./jsonpath_parser.ts";
 import type { PathPart, PathSubscript } from "./jsonpath_syntax.ts";
 
@@ -12,7 +12,7 @@ export function canonicalPath(text: string): string {
 }
 
 interface PathTextPlace {
-  /** Whether the part follows another one in a chain. */
+  /** Whether the part follows another part in a chain. */
   readonly isAccessor?: boolean;
   /** Whether an operation is written in parentheses. */
   readonly hasBrackets: boolean;
@@ -125,7 +125,7 @@ function operationText(part: PathOperation): string {
   }
 }
 
-/** Returns the precedence of a part. */
+/** Returns the operator precedence of a part of a path. */
 function priorityOf(part: PathPart): number {
   switch (part.kind) {
     case "or":

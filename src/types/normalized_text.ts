@@ -15,19 +15,22 @@ export function normalized(text: string, form: NormalForm): string {
   return withSortedMarks(text).normalize(form);
 }
 
-/** The length, in UTF-16 code units, from which runs of marks are sorted. */
+/** The minimum length, in UTF-16 code units, of the runs of marks that are sorted. */
 const RUN_MIN = 32;
 
 const LONG_RUNS = /\p{M}{16,}/gu;
 
 const MARK = /\p{M}/u;
 
-/** Returns the same text with the marks of each long run in the order of normal forms. */
+/** Returns a text with the marks of each long run sorted into the order of normal forms. */
 export function withSortedMarks(text: string): string {
   return hasLongRun(text) ? text.replace(LONG_RUNS, sortedRun) : text;
 }
 
-/** Looks at every `RUN_MIN`th character, one of which is a mark if there is a long run. */
+/**
+ * Checks every `RUN_MIN`th character. If the text has a long run of marks, at least one of these
+ * characters is a mark.
+ */
 function hasLongRun(text: string): boolean {
   for (let at = RUN_MIN - 1; at < text.length; at += RUN_MIN) {
     if (text.charCodeAt(at) >= FIRST_MARK && MARK.test(text.slice(at - 1, at + 2))) return true;
@@ -38,7 +41,7 @@ function hasLongRun(text: string): boolean {
 /** The code point of the first combining mark. */
 const FIRST_MARK = 0x300;
 
-/** A mark of the highest class, before which ICU moves the marks of all other classes. */
+/** A mark of the highest combining class. ICU moves the marks of all other classes before it. */
 const HIGHEST = "\u0345";
 
 function sortedRun(run: string): string {
@@ -58,7 +61,7 @@ function sortedRun(run: string): string {
   return sorted + classes.join("");
 }
 
-/** Returns the rank of each mark's class. Marks that never move are left out. */
+/** Returns the rank of each mark's combining class. Marks that never move are left out. */
 function ranksOf(marks: ReadonlySet<string>): ReadonlyMap<string, number> {
   const movable = [...marks].filter((mark) => mark === HIGHEST || isMovedBefore(mark, HIGHEST));
   movable.sort((left, right) => {
@@ -76,7 +79,7 @@ function ranksOf(marks: ReadonlySet<string>): ReadonlyMap<string, number> {
   return ranks;
 }
 
-/** Whether the class of `mark` is lower than that of `other`. */
+/** Whether the combining class of `mark` is lower than the class of `other`. */
 function isMovedBefore(mark: string, other: string): boolean {
   return (other + mark).normalize("NFD") === mark + other && mark !== other;
 }

@@ -37,7 +37,7 @@ export interface BigDecimal {
   readonly scale: number;
 }
 
-/** A finite number whose unscaled integer is a JavaScript number where it fits into one. */
+/** A finite number. Its unscaled integer is a JavaScript number if the integer fits into one. */
 interface ShortDecimal {
   readonly unscaled: Whole;
   readonly scale: number;
@@ -97,7 +97,10 @@ const EXPONENT_BIAS = 20_000;
 const EXPONENT_LIMIT = 2 ** 18;
 const FIRST_CHARACTER = 48;
 
-/** The first characters of values above 0, by exponent. Most data has few different exponents. */
+/**
+ * Caches the first characters of positive values by exponent, because most data has few different
+ * exponents.
+ */
 const positiveStarts = new Map<number, string>();
 const POSITIVE_STARTS_MAX = 1000;
 
@@ -130,7 +133,7 @@ function complement(digits: string): string {
   return text;
 }
 
-/** Returns the parts of a finite, nonzero value. */
+/** Splits a finite, nonzero value into its parts. */
 function partsOf(value: string): NumericParts {
   const isNegative = value.startsWith(NEGATIVE);
   const start = 1 + EXPONENT_CHARACTERS;
@@ -150,7 +153,7 @@ function partsOf(value: string): NumericParts {
 }
 
 /**
- * Returns the value with the given digits. They must neither begin nor end with 0.
+ * Returns the NUMERIC value with the given digits, which must neither begin nor end with 0.
  *
  * @throws {DatabaseError} VALUE_OUT_OF_RANGE
  */
@@ -212,7 +215,8 @@ const NEGATIVE_CODE: number = NEGATIVE.charCodeAt(0);
 const SCALE_MARK_CODE: number = SCALE_MARK.charCodeAt(0);
 const NEGATIVE_END_CODE: number = NEGATIVE_END.charCodeAt(0);
 /**
- * How many characters may follow the digits of a short value: their end, the space and a scale.
+ * How many characters may follow the digits of a short value: the end of the digits, a space and a
+ * scale.
  */
 const SUFFIX_CHARACTERS = 7;
 const NINE_CODE: number = FIRST_CHARACTER + 9;
@@ -222,7 +226,7 @@ export class ShortNumericReader {
   /** The value last read, as `unscaled` / 10^`scale`, without trailing decimal zeros. */
   unscaled = 0;
   scale = 0;
-  /** The number of decimal places with which that value is displayed. */
+  /** The number of decimal places with which the value last read is displayed. */
   shown = 0;
 
   /**
@@ -267,8 +271,8 @@ export class ShortNumericReader {
 }
 
 /**
- * Returns `given` / 10^`givenScale` as a value displayed with `shown` decimal places. It must need
- * no more than that.
+ * Returns `given` / 10^`givenScale` as a value displayed with `shown` decimal places. The value
+ * must not need more decimal places.
  *
  * @throws {DatabaseError} VALUE_OUT_OF_RANGE
  */
@@ -281,8 +285,8 @@ export function numericShowing(given: Whole, givenScale: number, shown: number):
 }
 
 /**
- * Converts an unscaled number to a value. It is displayed with `givenScale` decimal places, but no
- * more than the maximum.
+ * Converts an unscaled number to a NUMERIC value. The value is displayed with `givenScale` decimal
+ * places, up to the maximum.
  *
  * @throws {DatabaseError} VALUE_OUT_OF_RANGE
  */
@@ -412,7 +416,7 @@ export function numericFromText(given: string): string | undefined {
 
 /** The first group of a number's digits. PostgreSQL divides digits into groups of four. */
 export interface NumericHead {
-  /** The power of 10000 of that group. */
+  /** The weight of the group, as an exponent of 10000. */
   readonly weight: number;
   /** The group's four digits as an integer from 1 to 9999; 0 for zero. */
   readonly first: number;
@@ -430,13 +434,16 @@ export function numericHead(value: string): NumericHead {
   return headOf(digits, exponent);
 }
 
-/** Returns the first group of 0.`digits` × 10^`exponent`. */
+/** Returns the first group of digits of 0.`digits` × 10^`exponent`. */
 export function headOf(digits: string, exponent: number): NumericHead {
   const { count, weight } = headPlace(exponent);
   return { weight, first: Number(digits.slice(0, count).padEnd(count, "0")) };
 }
 
-/** Returns the weight of the first group of a number with an exponent, and its length, 1 to 4. */
+/**
+ * Returns the weight of the first group of digits of a number with an exponent, and the length of
+ * the group, 1 to 4.
+ */
 export function headPlace(exponent: number): { weight: number; count: number } {
   const weight = Math.floor((exponent - 1) / GROUP_DIGITS);
   return { weight, count: exponent - weight * GROUP_DIGITS };
@@ -478,7 +485,7 @@ function shortened(text: string): string {
   return text.length <= 48 ? text : `${text.slice(0, 45)}...`;
 }
 
-/** Returns the nearest double; an infinity for values beyond the range of doubles. */
+/** Returns the double nearest to a value; an infinity for values beyond the range of doubles. */
 export function doubleFromNumeric(value: string): number {
   return Number(textFromNumeric(value));
 }
@@ -489,7 +496,10 @@ export function wholeFromNumeric(value: string, scale: number): Whole {
   return wholeFromBigint(from.unscaled);
 }
 
-/** Converts a double. If finite, it is rounded to the given number of significant digits. */
+/**
+ * Converts a double to NUMERIC. A finite double is rounded to the given number of significant
+ * digits.
+ */
 export function numericFromDouble(value: number, significantDigits: number): string {
   if (!Number.isFinite(value)) return numericOfSpecial(value);
   const read = numericFromText(value.toPrecision(significantDigits));

@@ -133,7 +133,7 @@ function bigQuotient(left: BigDecimal, right: BigDecimal, scale: number): string
   return numericOf(roundedBig(dividend, divisor), scale);
 }
 
-/** A quotient is tested for being exact with this many digits more than its operands. */
+/** A quotient is tested for exactness with this many more digits than its operands have. */
 const EXACT_SHIFT = 4;
 const EXACT_FACTOR: number = 10 ** EXACT_SHIFT;
 
@@ -202,12 +202,15 @@ export function significantScale(left: NumericHead, right: NumericHead): number 
   return SIGNIFICANT_DIGITS_MIN - weight * 4;
 }
 
-/** Returns the scale of a result, which is limited, but at least that of each operand. */
+/** Returns the limited scale of a result, which is at least the scale of each operand. */
 export function resultScale(scale: number, ...operands: readonly number[]): number {
   return Math.min(RESULT_SCALE_MAX, Math.max(scale, ...operands, 0));
 }
 
-/** Returns the quotient truncated to an integer. @throws {DatabaseError} DIVISION_BY_ZERO */
+/**
+ * Divides two numbers and truncates the quotient to an integer. @throws {DatabaseError}
+ * DIVISION_BY_ZERO
+ */
 export function wholeQuotient(left: string, right: string): string {
   refuseZero(left, right);
   if (isEitherSpecial(left, right)) return specialQuotient(left, right);
@@ -215,7 +218,10 @@ export function wholeQuotient(left: string, right: string): string {
   return numericOf(divideWhole(a, b), 0);
 }
 
-/** Returns the remainder with the dividend's sign. @throws {DatabaseError} DIVISION_BY_ZERO */
+/**
+ * Returns the remainder of a division, with the dividend's sign. @throws {DatabaseError}
+ * DIVISION_BY_ZERO
+ */
 export function remainderNumeric(left: string, right: string): string {
   refuseZero(left, right);
   if (isEitherSpecial(left, right)) {
@@ -226,7 +232,10 @@ export function remainderNumeric(left: string, right: string): string {
   return numericOf(remainderWhole(a, b), scale);
 }
 
-/** Applies an integer function to two finite numbers at the larger of their scales. */
+/**
+ * Applies an integer function to the unscaled integers of two finite numbers, at the larger of
+ * their scales.
+ */
 export function wholesAtOneScale(
   left: string,
   right: string,

@@ -162,7 +162,7 @@ function logarithmAt(value: string, scale: number): string {
   return numericOf(roundedBig(fixedLogarithm(value, digits), powerOfTen(GUARD_DIGITS)), scale);
 }
 
-/** Returns the natural logarithm, multiplied by 10^`digits`. */
+/** Returns the natural logarithm of a positive number, multiplied by 10^`digits`. */
 function fixedLogarithm(value: string, digits: number): bigint {
   const { scale, unscaled } = bigDecimalOf(value);
   const exponent = numericExponent(value);

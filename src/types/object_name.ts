@@ -3,8 +3,9 @@
  * whose text is the name of the object.
  *
  * A value consists of the object's OID in 8 hexadecimal digits, followed by the text. Values
- * therefore sort and compare like OIDs, and have a text without a catalog. Only a statement that
- * knows the catalog can create a value, and no column stores one, because a name may change.
+ * therefore sort and compare like OIDs, and their text can be read without a catalog. Only a
+ * statement that knows the catalog can create a value, and no column stores one, because a name
+ * may change.
  *
  *     00004005app.orders      OID 16389, the table app.orders
  *     00000000-               no object
@@ -30,7 +31,7 @@ export function isObjectNameKind(kind: string): kind is ObjectNameKind {
 
 const OID_DIGITS = 8;
 
-/** Returns the value for an object. @param oid The OID as a value of type OID. */
+/** Returns the value that identifies an object. @param oid The OID as a value of type OID. */
 export function objectNameValue(oid: string, text: string): string {
   return `${oid}${text}`;
 }
@@ -45,7 +46,8 @@ export function textFromObjectName(value: string): string {
 }
 
 /**
- * Refuses to look an object up where no statement can do so, for example inside an array.
+ * Refuses to look up an object in a place where no statement can look it up, for example inside an
+ * array.
  *
  * @throws {DatabaseError} UNSUPPORTED_FEATURE
  */

@@ -20,7 +20,7 @@ type TransferableNumbers = Uint8Array | Uint16Array | Uint32Array | Int32Array |
 /** Copies elements into transferable memory. */
 type Own = <T extends TransferableNumbers>(array: T, start: number, end: number) => T;
 
-/** Bytes read from a file are a Buffer, whose own `slice` does not copy. */
+/** Bytes read from a file are a Buffer, and the `slice` method of Buffer does not copy. */
 function copied<T extends TransferableNumbers>(array: T, start: number, end: number): T;
 function copied(array: TransferableNumbers, start: number, end: number): TransferableNumbers {
   return array instanceof Uint8Array
@@ -28,7 +28,7 @@ function copied(array: TransferableNumbers, start: number, end: number): Transfe
     : array.slice(start, end);
 }
 
-/** Copies the first columns of a batch, in order to send them. */
+/** Copies the first columns of a batch, to send them to another thread. */
 export function portableBatch({ columns, rowCount }: Batch, columnCount: number): PortableBatch {
   const moved: ArrayBuffer[] = [];
   let bytes = 0;

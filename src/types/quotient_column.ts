@@ -36,13 +36,15 @@ export function quotientColumn(
   if (shift === undefined) return undefined;
   const values = vector.kind === "i32" ? new Float64Array(vector.values) : vector.values;
   const unscaled = new Float64Array(vector.length);
-  // The values in place of NULLs count as well. At worst, the exact path runs unnecessarily.
+  // The values stored in place of NULLs count as well. At worst, the exact path runs
+  // unnecessarily.
   const largest = multiplied(values, 10 ** shift / divisor.unscaled, unscaled);
   if (!(largest <= Number.MAX_SAFE_INTEGER)) return undefined;
   const scale = dividends.scale - divisor.scale + shift;
   const shown = shownDigits({ unscaled: values, scale: dividends.scale }, divisor, scale);
   if (shown === undefined) return undefined;
-  // The strings may be read after the column's memory has been reused, so nothing of it is kept.
+  // The strings may be read after the column's memory has been reused, so no reference to it is
+  // kept.
   return new QuotientColumn({ unscaled, scale, shown, nulls: vector.nulls?.slice() });
 }
 

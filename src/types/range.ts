@@ -28,7 +28,7 @@ import { type Value, type Whole, wholeFromBigint } from "./value.ts";
 
 /** One end of a range. */
 export interface RangeEnd {
-  /** The bound; NULL if the range has none at this end. */
+  /** The bound; NULL if the range is unbounded at this end. */
   readonly value: Value;
   readonly isIncluded: boolean;
   readonly isLower: boolean;
@@ -49,8 +49,8 @@ const KEY_END = "!";
 const SHOWN = " ";
 
 /**
- * Returns the value of a type for ranges in ascending order, no two of which are adjacent. For a
- * range type, there must be at most one.
+ * Returns the range or multirange that consists of the given ranges. They must be in ascending
+ * order, and no two may be adjacent. A range type allows at most one.
  */
 export function valueOfRanges(type: DataType, ranges: readonly Range[]): string {
   const { bound } = asRangeType(type);
@@ -81,7 +81,7 @@ function endKey(
   return `${BOUND}${key}${KEY_END}${flag}`;
 }
 
-/** Returns the ranges of a value in ascending order. An empty range yields none. */
+/** Returns the ranges of a range or multirange in ascending order. An empty range yields none. */
 export function rangesOf(type: DataType, value: Value): readonly Range[] {
   const { bound } = asRangeType(type);
   const text = value as string;
@@ -117,8 +117,8 @@ export function unboundedEnd(isLower: boolean): RangeEnd {
 }
 
 /**
- * Moves a bound to the next value and inverts whether it is included. Without a next value,
- * returns the bound as it is.
+ * Moves a bound to the next value and inverts whether the bound is included. If there is no next
+ * value, returns the bound as it is.
  */
 function stepped({ bound, named }: RangeType, end: RangeEnd): RangeEnd {
   // As in PostgreSQL, a type defined with CREATE TYPE treats all bounds as continuous.
@@ -127,7 +127,7 @@ function stepped({ bound, named }: RangeType, end: RangeEnd): RangeEnd {
 }
 
 /**
- * Returns the next value; undefined if the type is not discrete.
+ * Returns the next value of a discrete type; undefined for any other type.
  * @throws {DatabaseError} VALUE_OUT_OF_RANGE
  */
 function nextValue(bound: DataType, value: Value): Value | undefined {
@@ -155,7 +155,7 @@ export class RangeMath {
     this.#compare = comparatorFor(type.bound);
   }
 
-  /** Compares two ends. Each may be a lower or an upper one. */
+  /** Compares two ends of ranges. Each may be a lower or an upper end. */
   compareEnds(left: RangeEnd, right: RangeEnd): number {
     if (left.value === null && right.value === null) {
       return Number(right.isLower) - Number(left.isLower);
@@ -190,8 +190,8 @@ export class RangeMath {
   }
 
   /**
-   * Whether an upper and a lower end are adjacent: no value lies between them, and none belongs to
-   * both sides.
+   * Whether an upper and a lower end are adjacent: no value lies between them, and no value
+   * belongs to both sides.
    */
   adjoin(upper: RangeEnd, lower: RangeEnd): boolean {
     if (upper.value === null || lower.value === null) return false;
@@ -221,7 +221,10 @@ export class RangeMath {
     };
   }
 
-  /** Returns the union of ranges, given in any order, as ranges of which no two are adjacent. */
+  /**
+   * Returns the union of ranges as ranges that are not adjacent. The given ranges may be in any
+   * order.
+   */
   union(ranges: readonly Range[]): Range[] {
     const merged: Range[] = [];
     for (const range of this.#sorted(ranges)) {
@@ -233,7 +236,10 @@ export class RangeMath {
     return merged;
   }
 
-  /** Sorts ranges. Most are already in order, and checking that takes a fraction of the time. */
+  /**
+   * Sorts ranges. Most lists are already in order, and checking the order takes a fraction of the
+   * time.
+   */
   #sorted(ranges: readonly Range[]): readonly Range[] {
     const order = (left: Range, right: Range): number =>
       this.compareEnds(left.lower, right.lower) || this.compareEnds(left.upper, right.upper);
@@ -244,7 +250,10 @@ export class RangeMath {
     return isSorted ? ranges : ranges.toSorted(order);
   }
 
-  /** Whether each range of `inner` lies within a range of `outer`. Both are in ascending order. */
+  /**
+   * Whether each range of `inner` lies within a range of `outer`. Both lists are in ascending
+   * order.
+   */
   containsAll(outer: readonly Range[], inner: readonly Range[]): boolean {
     let at = 0;
     return inner.every((part) => {
@@ -298,7 +307,7 @@ export class RangeMath {
           if (this.compareEnds(lower, hole.lower) < 0) {
             rest.push({ lower, upper: opposite(hole.lower) });
           }
-          // The removed range may extend into the next one.
+          // The removed range may extend into the next range.
           if (this.compareEnds(upper, hole.upper) <= 0) break;
           lower = opposite(hole.upper);
         }
@@ -309,9 +318,9 @@ export class RangeMath {
   }
 
   /**
-   * Returns the canonical form of a range; undefined if it is empty.
+   * Returns the canonical form of a range; undefined if the range is empty.
    *
-   * @throws {DatabaseError} INVALID_VALUE if the lower bound is above the upper one;
+   * @throws {DatabaseError} INVALID_VALUE if the lower bound is above the upper bound;
    *   VALUE_OUT_OF_RANGE if the canonical form has a bound that its type cannot represent.
    */
   canonical(lower: RangeEnd, upper: RangeEnd): Range | undefined {

@@ -3,8 +3,7 @@
  * the size of the value as PostgreSQL stores it, then by its parts. The order has no meaning to
  * people, but DISTINCT, keys and `<` depend on it.
  *
- * The comparison of two TSQUERY values ignores the weights of their lexemes, and whether these are
- * prefixes.
+ * The comparison of two TSQUERY values ignores the weights and prefix marks of their lexemes.
  */
 import { compareCodePoints } from "./code_points.ts";
 import { type TsQuery, textFromTsQuery, tsQueryFromText } from "./tsquery.ts";
@@ -17,8 +16,8 @@ export function compareTsVectorTexts(left: string, right: string): number {
 }
 
 /**
- * Returns the size of a value without its header: the strings, and the positions, which start at
- * even offsets.
+ * Returns the size of a TSVECTOR without its header: the strings, and the positions, which start
+ * at even offsets.
  */
 function vectorBytes(words: readonly TsWord[]): number {
   let bytes = 4 * words.length;
@@ -63,7 +62,10 @@ export function compareTsQueryTexts(left: string, right: string): number {
   );
 }
 
-/** Returns a string that is the same for equal queries and different for unequal ones. */
+/**
+ * Returns a key for grouping TSQUERY values: equal queries have the same key, and unequal queries
+ * have different keys.
+ */
 export function tsQueryGroupKey(text: string): string {
   const query = tsQueryFromText(text);
   return query === undefined ? "" : textFromTsQuery(bare(query));
@@ -98,7 +100,10 @@ function childrenOf(query: TsQuery): readonly TsQuery[] {
 
 const RANKS = { word: 0, not: 1, and: 2, or: 3, phrase: 4 } as const;
 
-/** Operators sort before lexemes. Higher ranks, checksums and distances sort first. */
+/**
+ * Compares two nodes of a query. Operators sort before lexemes. Higher ranks, checksums and
+ * distances sort first.
+ */
 function compareNodes(left: TsQuery, right: TsQuery): number {
   if (left.kind !== right.kind) return RANKS[right.kind] - RANKS[left.kind];
   if (left.kind === "word" && right.kind === "word") {
@@ -121,8 +126,8 @@ const TABLE: Int32Array = Int32Array.from({ length: 256 }, (_, index) => {
 });
 
 /**
- * Returns the checksum that PostgreSQL stores for a lexeme. Its table is that of the reflected
- * CRC-32, but it is used in the order of the unreflected one.
+ * Returns the checksum that PostgreSQL stores for a lexeme. It uses the table of the reflected
+ * CRC-32 in the order of the unreflected CRC-32.
  */
 function checksum(word: string): number {
   let crc = -1;

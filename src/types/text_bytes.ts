@@ -1,7 +1,7 @@
 /** Hashes, compares and copies undecoded UTF-8 strings four bytes at a time. */
 import { HASH_FACTOR, HASH_SEED } from "../base/hash_salt.ts";
 
-/** Bytes that contain strings, in the forms that the loops in this file read. */
+/** A buffer of strings, with the views through which they are hashed, compared and copied. */
 export interface TextSource {
   readonly bytes: Buffer;
   readonly view: DataView;
@@ -21,10 +21,10 @@ export function textSourceOf(bytes: Uint8Array): TextSource {
   };
 }
 
-/** The final mix of MurmurHash3 (Austin Appleby). */
+/** A constant of the final mix of MurmurHash3 (Austin Appleby). */
 const LAST_MIX = 0xc2b2ae35 | 0;
 
-/** Returns the hash of a string. It differs from process to process. */
+/** Returns the hash of a string. The hash differs from process to process. */
 export function hashText({ view }: TextSource, start: number, end: number): number {
   let hash = HASH_SEED ^ (end - start);
   let at = start;

@@ -226,8 +226,8 @@ function momentFromText(
 }
 
 /**
- * Returns the text of a value within arrays, `concat` and `format`. It is the same as that of
- * `textFromValue`, except that booleans are `t` and `f`.
+ * Returns the text of a value within arrays, `concat` and `format`. Booleans are `t` and `f`; any
+ * other value has the text that `textFromValue` returns.
  */
 export function outputText(type: DataType, value: Value): string {
   return type.kind === "boolean" ? (value === true ? "t" : "f") : textFromValue(type, value);
@@ -297,7 +297,7 @@ function textFromPlain(type: DataType, value: Value): string {
     case "multirange":
       return textFromRange(type, value, (bound) => outputText(type.bound, bound));
     default:
-      // Integers, and types whose values are their own text.
+      // All remaining types are integers, or types whose values are their own text.
       return typeof value === "string" ? value : (value as Whole).toString();
   }
 }
@@ -358,7 +358,7 @@ export function limitedText(lengthMax: number | undefined, text: string): string
   if (lengthMax === undefined || text.length <= lengthMax) return text;
   const length = codePointLength(text);
   if (length <= lengthMax) return text;
-  // The SQL standard allows spaces beyond the declared length to be removed.
+  // As the SQL standard allows, spaces beyond the declared length are removed.
   const kept = sliceCodePoints(text, 0, lengthMax);
   if (/^ +$/.test(text.slice(kept.length))) return kept;
   throw new DatabaseError(

@@ -5,7 +5,10 @@ import type { SegmentReader } from "../segment/reader.ts";
 import { type TermPart, TermPartBuilder } from "../segment/term_part.ts";
 import { groupVectors } from "./index_values.ts";
 
-/** Builds the part for one row group in steps of a few milliseconds. @throws {CorruptionError} */
+/**
+ * Builds the part of an inverted index that covers one row group, in steps of a few milliseconds.
+ * @throws {CorruptionError}
+ */
 export function* termPart(
   reader: SegmentReader,
   { columns }: { readonly columns: readonly IndexColumn[] },

@@ -53,7 +53,7 @@ export interface GroupDeps extends TopicLimits {
 export interface GroupWaiter {
   /** The number of the last event reported to the waiter. */
   seenEvent: number;
-  /** Called once, when the consumer stops waiting. */
+  /** Called once, to end the consumer's wait. */
   wake(): void;
 }
 
@@ -66,7 +66,10 @@ export interface FetchOptions {
 
 /** Moves messages that were delivered too often to the dead-letter topic. */
 export interface Burial {
-  /** After how many deliveries a message becomes a dead letter; undefined for no limit. */
+  /**
+   * Returns the number of deliveries after which a message becomes a dead letter; undefined for no
+   * limit.
+   */
   deliveriesMax(): number | undefined;
   /**
    * Writes dead letters along with the acknowledgements of their messages, in the current tick.
@@ -77,7 +80,7 @@ export interface Burial {
 export class ConsumerGroup {
   readonly place: GroupPlace;
   readonly log: TopicLog;
-  /** Handles messages delivered too often. Set before the first fetch. */
+  /** Handles messages that were delivered too often. Must be set before the first fetch. */
   burial: Burial | undefined;
   updatedAtMs: number;
   /** When the group was last used by a request, on the monotonic clock. */
@@ -101,8 +104,8 @@ export class ConsumerGroup {
   #fetching: Promise<unknown> = Promise.resolve();
   #cancelTimer: CancelTimer | undefined;
   /**
-   * Up to when expired deadlines and delays have been reported as an event, on the monotonic
-   * clock.
+   * The time up to which expired deadlines and delays have been reported as events, on the
+   * monotonic clock.
    */
   #reportedMs: number;
   /** How many fetches, commits and callers need the group to stay open. */
@@ -110,7 +113,7 @@ export class ConsumerGroup {
   #isClosed = false;
 
   /**
-   * Opens a group that has a stored position. The topic must have been counted.
+   * Opens a group that has a stored position. The changes for its topic must have been counted.
    *
    * @param options.isNew Whether the group cannot have received messages yet.
    * @param options.restoredEnd Messages before this offset may have been delivered before startup.
@@ -186,7 +189,7 @@ export class ConsumerGroup {
     return isStoredState(this.#deps.store, this.place, this.#window.state);
   }
 
-  /** Records that there may be something to deliver. */
+  /** Records the event that there may be messages to deliver. */
   note(): void {
     this.#ownEventCount += 1;
     this.#wakeNext();
@@ -219,8 +222,8 @@ export class ConsumerGroup {
   leave(waiter: GroupWaiter): void {
     const wasWoken = !this.#waiters.has(waiter);
     this.forget(waiter);
-    // The event may be a commit not yet counted, so only a fetch can tell whether there are
-    // messages.
+    // The event may be a commit whose changes have not been counted, so only a fetch can tell
+    // whether there are messages.
     if (wasWoken) this.#wakeNext();
   }
 
@@ -239,8 +242,8 @@ export class ConsumerGroup {
   }
 
   /**
-   * Wakes a waiter when a claim or a message's delay expires. A deadline that has passed since the
-   * last report has not been reported, so the timer fires at once.
+   * Wakes a waiter when a claim or a message's delay expires. The timer fires at once if a
+   * deadline has already passed without being reported.
    */
   #setTimer(): void {
     this.#stopTimer();
@@ -303,7 +306,7 @@ export class ConsumerGroup {
     return { messages: taken.messages, nextOffset, hasMore };
   }
 
-  /** Claims messages that are waiting in the window. */
+  /** Claims the messages in the window that are waiting and due. */
   async #takeDue(taken: Taken): Promise<void> {
     const { isOrdered } = taken;
     const countMax = isOrdered ? WINDOW_MAX : taken.missing;
@@ -365,15 +368,15 @@ export class ConsumerGroup {
 
   #takeNewOne(taken: Taken, message: TopicMessage): void {
     this.#pushGone(message.offset);
-    // In the meantime, the message may have been added by an acknowledgement of a delivery before
-    // the restart.
+    // While the messages were being read, an acknowledgement of a delivery from before the restart
+    // may have added this message to the window.
     if (this.#window.end > message.offset || this.#window.freeCount === 0) return;
     this.#window.push(keyOf(message));
     if (taken.isOrdered && this.#window.isHeldByKey(message.offset)) return;
     this.#claim(taken, message);
   }
 
-  /** Adds unreadable messages to the window, up to an offset (exclusive), as acknowledged ones. */
+  /** Adds the unreadable messages below an offset to the window as acknowledged messages. */
   #pushGone(upTo: number): void {
     while (this.#window.end < upTo && this.#window.freeCount > 0) {
       const offset = this.#window.end;
@@ -451,7 +454,10 @@ export class ConsumerGroup {
     };
   }
 
-  /** Called in the tick in which an acknowledgement's row has been applied. */
+  /**
+   * Records an acknowledgement in the window. Called in the tick in which the acknowledgement's
+   * row has been applied.
+   */
   acknowledged(request: Pick<TopicAckRequest, "offsets" | "upTo">, nowMs: number): void {
     if (Math.max(request.upTo ?? -1, request.offsets?.at(-1) ?? -1) >= this.#window.end) {
       this.#hasUnknownKeys = true;
@@ -521,7 +527,7 @@ export class ConsumerGroup {
   #guard(): void {
     const { store } = this.#deps;
     const release = this.hold();
-    // The commit's writer receives the failure, too.
+    // A failure of the commit is also reported to its writer.
     store
       .durable(store.appliedSeq)
       .catch(() => this.#reload())

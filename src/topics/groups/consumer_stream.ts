@@ -17,10 +17,13 @@ import type { TopicNack, TopicStream, TopicStreamRequest, TopicStreamSink } from
 import type { ConsumerGroup, GroupWaiter } from "./consumer_group.ts";
 import type { GroupConsumer, KilledStream } from "./group_consumers.ts";
 
-/** The maximum number of messages per fetch. It lets the stream serve all of its partitions. */
+/**
+ * The maximum number of messages per fetch, so that one busy partition does not keep a stream from
+ * serving its other partitions.
+ */
 const FETCH_MESSAGES_MAX = 1000;
 
-/** The parts that all streams share. */
+/** The dependencies that all streams share. */
 export interface StreamParts {
   readonly clock: Clock;
   readonly onBug: OnBug;
@@ -146,7 +149,7 @@ export class ConsumerStream implements KilledStream, TopicStream {
 
   #leaveAll(): void {
     for (const partition of this.#partitions) {
-      // If it was woken but has not fetched yet, another waiter is woken in its place.
+      // If the partition was woken but has not fetched yet, another waiter is woken in its place.
       if (partition.isReady) partition.group.leave(partition);
       else partition.group.forget(partition);
     }
@@ -173,7 +176,7 @@ export class ConsumerStream implements KilledStream, TopicStream {
       });
   }
 
-  /** Passes on events that were reported to this consumer but are of no use to it. */
+  /** Passes events that this consumer cannot use on to other consumers. */
   #handOn(): void {
     for (const each of this.#partitions) if (each.isReady) each.group.leave(each);
   }

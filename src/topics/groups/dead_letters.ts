@@ -23,7 +23,7 @@ import type { GroupStore } from "./group_row.ts";
 
 const { tableId: TABLE_ID } = DEAD_LETTERS_TABLE;
 
-/** The index of the payload column, which is the last one. */
+/** The index of the payload column, the last column of the dead-letter table. */
 const PAYLOAD_INDEX: number = DEAD_LETTER_COLUMNS.length - 1;
 
 export interface DeadLettersDeps {
@@ -39,7 +39,7 @@ export class DeadLetters {
   readonly #deps: DeadLettersDeps;
   /** For each topic with letters, the seq up to which its letters have been deleted. */
   readonly #prunedSeqs = new Map<number, number>();
-  /** Whether the table may contain letters of dropped topics. */
+  /** Whether the dead-letter table may contain letters of dropped topics. */
   #hasDropped = true;
 
   constructor(deps: DeadLettersDeps) {
@@ -60,8 +60,8 @@ export class DeadLetters {
   }
 
   /**
-   * Moves messages in the current tick. If the disk refuses the letters, the messages will be
-   * delivered again.
+   * Moves messages to the dead-letter topic in the current tick. If the disk refuses the letters,
+   * the messages will be delivered again.
    */
   #bury(group: ConsumerGroup, messages: readonly TopicMessage[]): void {
     const target = this.#targetOf(group);
@@ -93,7 +93,8 @@ export class DeadLetters {
       apply(row);
     } catch (error) {
       if (!(error instanceof DatabaseError)) throw error;
-      // A payload may be longer than the row that it was made from.
+      // A payload may be longer than its source row and exceed the size limit of a row. The dead
+      // letter is then stored without its payload.
       if (error.code === "ROW_TOO_LARGE") apply(row.with(PAYLOAD_INDEX, null));
       // The account is being erased, so its messages must not become dead letters.
       else if (error.code === "PERMISSION_DENIED") store.apply({ writes: prepared.writes });
@@ -102,12 +103,12 @@ export class DeadLetters {
     prepared.done();
   }
 
-  /** Called after a topic has been dropped. */
+  /** Records that a topic has been dropped, so its dead letters can be deleted. */
   topicDropped(): void {
     this.#hasDropped = true;
   }
 
-  /** Deletes letters that their topic has discarded, or whose topic has been dropped. */
+  /** Deletes dead letters that their topic has discarded, or whose topic has been dropped. */
   async prune(): Promise<void> {
     const { logs } = this.#deps;
     if (this.#hasDropped) {
@@ -156,7 +157,7 @@ export class DeadLetters {
   }
 }
 
-/** Whether a letter is still stored. */
+/** Whether a dead letter is still stored. */
 function isStored(store: GroupStore, owner: number, row: Row | undefined): boolean {
   const key = [row?.[0] ?? null];
   const upTo = store.appliedSeq;

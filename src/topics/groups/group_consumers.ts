@@ -19,7 +19,7 @@ export interface KilledStream {
 
 /** A consumer that reads for one or more groups. */
 export class GroupConsumer {
-  /** A number that is unique in this process. */
+  /** The consumer's number, which is unique in this process. */
   readonly number: number;
   readonly userId: string;
   readonly groups: readonly ConsumerGroup[];
@@ -28,7 +28,7 @@ export class GroupConsumer {
   /** The number of waits and reads in progress. */
   activeCount = 0;
   isKilled = false;
-  /** The consumer's stream; undefined if it reads by HTTP requests. */
+  /** The consumer's stream; undefined if the consumer reads by HTTP requests. */
   stream: KilledStream | undefined;
 
   constructor(options: {
@@ -48,7 +48,9 @@ export class GroupConsumer {
     return `consumer-${this.number}`;
   }
 
-  /** Releases the consumer's messages, for other consumers. */
+  /**
+   * Releases the messages that the consumer has claimed, so that other consumers can receive them.
+   */
   release(): void {
     for (const group of this.groups) group.releaseAllOf(this.number);
   }
@@ -67,7 +69,7 @@ export class GroupConsumer {
 export class GroupConsumers {
   readonly #clock: Clock;
   readonly #byNumber = new Map<number, GroupConsumer>();
-  /** Consumers that read by HTTP requests, by user. */
+  /** The consumers that read by HTTP requests, keyed by group and user. */
   readonly #byUser = new Map<ConsumerGroup, Map<string, GroupConsumer>>();
   #lastNumber = 0;
 
@@ -93,7 +95,7 @@ export class GroupConsumers {
     return consumer;
   }
 
-  /** Returns the consumer for a user's requests. */
+  /** Returns the consumer that represents all HTTP requests of a user in a group. */
   ofUser(userId: string, group: ConsumerGroup): GroupConsumer {
     const users = this.#byUser.get(group) ?? new Map<string, GroupConsumer>();
     this.#byUser.set(group, users);
@@ -104,7 +106,7 @@ export class GroupConsumers {
     return consumer;
   }
 
-  /** Ends a consumer and releases its messages, for other consumers. */
+  /** Ends a consumer and releases its messages, so that other consumers can receive them. */
   remove(consumer: GroupConsumer): void {
     this.#byNumber.delete(consumer.number);
     for (const group of consumer.groups) {

@@ -37,7 +37,7 @@ export interface StoredGroup {
   readonly updatedAtMs: number;
 }
 
-/** Reads a group's newest position, durable or not; undefined if it has none. */
+/** Reads a group's newest position, durable or not; undefined if the group has no position. */
 export function storedGroup(
   store: GroupStore,
   { group, partition, topicId }: GroupPlace,
@@ -67,7 +67,7 @@ export interface ListedGroup extends GroupPlace {
   readonly updatedAtMs: number;
 }
 
-/** Returns all durable positions, in no particular order. */
+/** Returns the durable positions of all groups, in no particular order. */
 export function listedGroups(store: GroupStore): ListedGroup[] {
   return [...storedRows(store)].map(([topicId, partition, group, committed, updatedAtMs]) => ({
     topicId: Number(topicId),
@@ -95,21 +95,21 @@ function* storedRows(store: GroupStore): Generator<Row> {
   }
 }
 
-/** Deletes the positions in topics that no longer exist. */
+/** Deletes the stored positions of groups whose topics no longer exist. */
 export async function removeGroups(
   store: GroupStore,
   isGone: (topicId: number) => boolean,
 ): Promise<void> {
   const rows = [...storedRows(store)].filter(([topicId]) => isGone(Number(topicId)));
   if (rows.length === 0) return;
-  // The body is NULL, because the last values of a deleted position are never read.
+  // A deleted position needs no body, because it is never read.
   const deleted = rows.map((row): Row => row.concat(null));
   await store.durable(store.apply({ writes: [write("delete", deleted)] }).lastSeq);
 }
 
 /**
- * Returns the write that stores a position. @param isNew Whether the table has no row for the
- * group yet.
+ * Returns the write that stores a group's position. @param isNew Whether the table has no row for
+ * the group yet.
  */
 export function groupWrite(
   { group, partition, topicId }: GroupPlace,

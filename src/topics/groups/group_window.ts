@@ -37,7 +37,10 @@ const WAITING = 0;
 const CLAIMED = 1;
 const ACKED = 2;
 
-/** The messages to acknowledge: all up to an offset (inclusive), or those in an ascending list. */
+/**
+ * The messages to acknowledge: either all up to an offset (inclusive), or an ascending list of
+ * offsets.
+ */
 export interface AckedOffsets {
   readonly upTo?: number | undefined;
   readonly offsets?: readonly number[] | undefined;
@@ -48,8 +51,8 @@ export interface WindowState {
   readonly committed: number;
   readonly end: number;
   /**
-   * The acknowledged ranges above `committed`, each as its first offset and the offset after its
-   * last one.
+   * The acknowledged ranges of offsets above `committed`, from `from` (inclusive) to `to`
+   * (exclusive).
    */
   readonly acked: readonly (readonly [from: number, to: number])[];
   /** The delivery counts of unacknowledged messages. Counts of 1 are left out. */
@@ -58,7 +61,7 @@ export interface WindowState {
 
 /** The effect that an acknowledgement would have on a window. */
 export interface PlannedAck {
-  /** How many messages would be newly acknowledged. */
+  /** The number of messages that would be newly acknowledged. */
   readonly count: number;
   readonly state: WindowState;
 }
@@ -148,9 +151,9 @@ export class GroupWindow {
   }
 
   /**
-   * Adds the next new message in the waiting state.
+   * Adds the next new message to the window, in the waiting state.
    *
-   * @param key Identifies the message's row; undefined if its order does not matter.
+   * @param key Identifies the message's row; undefined if the order of messages does not matter.
    */
   push(key: string | undefined): void {
     const offset = this.#end;
@@ -224,7 +227,10 @@ export class GroupWindow {
     return deliveries;
   }
 
-  /** Puts a claimed message back to wait until `dueMs`. @returns Whether it was claimed. */
+  /**
+   * Returns a claimed message to the waiting state until `dueMs`. @returns Whether the message was
+   * claimed.
+   */
   release(offset: number, dueMs: number): boolean {
     if (!this.isClaimed(offset)) return false;
     const slot = this.#slot(offset);
@@ -235,7 +241,10 @@ export class GroupWindow {
     return true;
   }
 
-  /** Undoes a claim whose message did not reach its consumer, as if it had never been made. */
+  /**
+   * Undoes a claim on a message that did not reach its consumer, as if the claim had never been
+   * made.
+   */
   unclaim(offset: number): void {
     if (!this.release(offset, 0)) return;
     const slot = this.#slot(offset);
@@ -267,7 +276,8 @@ export class GroupWindow {
   }
 
   /**
-   * Returns the first time after `afterMs` at which a claim or a delay expires; Infinity for none.
+   * Returns the first time after `afterMs` at which a claim or a delay expires; Infinity if none
+   * will.
    */
   nextDueMs(afterMs: number): number {
     let next = Infinity;
@@ -292,7 +302,7 @@ export class GroupWindow {
     return claims;
   }
 
-  /** Computes the effect of an acknowledgement. Changes nothing. */
+  /** Computes the effect of an acknowledgement without changing the window. */
   plan(request: AckedOffsets): PlannedAck {
     const { offsets = [], upTo = -1 } = request;
     const end = Math.max(this.#end, upTo + 1, (offsets.at(-1) ?? -1) + 1);
@@ -321,7 +331,7 @@ export class GroupWindow {
     return { count, state: { committed: committed ?? end, end, acked, deliveries } };
   }
 
-  /** The current state in its stored form. */
+  /** The window's current state, in its stored form. */
   get state(): WindowState {
     return this.plan({}).state;
   }

@@ -83,7 +83,7 @@ export class TopicGroups implements TopicConsumers {
   readonly #streams: StreamParts;
   #isStopping = false;
   #looking: Promise<void> | undefined;
-  /** Whether the table may contain groups of dropped topics. */
+  /** Whether the groups table may contain groups of dropped topics. */
   #hasDropped = true;
   /** The topics that have groups. */
   readonly #topicIds = new Set<number>();
@@ -126,7 +126,8 @@ export class TopicGroups implements TopicConsumers {
     if (group === undefined) return this.#readPlainly(log, request);
     const open = await this.#groupOf({ topicId, partition, group }, request.start);
     const consumer = this.#consumers.ofUser(userId, open);
-    // Not awaited, because this function would otherwise stay in memory while the request waits.
+    // The promise is not awaited, because this function would otherwise stay in memory while the
+    // request waits.
     return new TopicPoll(request, { consumer, group: open, parts: this.#polls }).messages;
   }
 
@@ -446,7 +447,7 @@ export class TopicGroups implements TopicConsumers {
         this.#hasDropped = false;
       }
       await this.#deadLetters.prune();
-      // Regular counting keeps the groups' lag up to date.
+      // Counting changes regularly keeps the lag of the groups up to date.
       for (const topicId of this.#topicIds) await this.counted(topicId);
     } catch (error) {
       // The error can be ignored, because maintenance runs again later.

@@ -1,7 +1,7 @@
 /**
  * Implements a request that waits until its group has messages. Thousands of requests may be
  * waiting, so each is a single object. The group, the deadline, the client's signal and KILL call
- * its methods, which takes no closures and no suspended async function.
+ * its methods, which avoids closures and suspended async functions.
  *
  *     fetching ──messages, deadline, client left, KILL, failure──► over
  *        │ ▲
@@ -14,12 +14,12 @@ import type { TopicConsumeRequest, TopicMessages } from "../../sql/mod.ts";
 import type { ConsumerGroup, GroupWaiter } from "./consumer_group.ts";
 import type { GroupConsumer } from "./group_consumers.ts";
 
-/** The parts that all requests share. */
+/** The dependencies that all waiting requests share. */
 export interface PollParts {
   readonly clock: Clock;
   /** The waiting requests, ordered by deadline. */
   readonly waiting: Deadlines<TopicPoll>;
-  /** Whether the server is stopping. If so, no request may wait. */
+  /** Whether the server is stopping, in which case no request may wait. */
   readonly isStopping: () => boolean;
 }
 
@@ -60,7 +60,7 @@ export class TopicPoll implements TimedItem, EventListenerObject, GroupWaiter {
     this.#fetch();
   }
 
-  /** Called when there may be messages, and when the server stops. */
+  /** Called when there may be messages for the request, and when the server stops. */
   wake(): void {
     if (!this.#isWaiting) return;
     this.#endWait();

@@ -1,9 +1,9 @@
 /**
- * Sends a request to a listed host, at an address that has been checked.
+ * Sends an HTTP request to a listed host, at an address that has been checked.
  *
- * - The name is resolved for each request, every address in the response is checked, and the
+ * - The host name is resolved for each request, every address in the response is checked, and the
  *   connection goes to a checked address. A name that resolves differently a moment later (DNS
- *   rebinding) therefore achieves nothing. The certificate is checked against the name.
+ *   rebinding) therefore achieves nothing. The certificate is checked against the host name.
  * - Proxies from environment variables are not used, because the proxy would then make the
  *   connection.
  * - Redirects are not followed, because they could lead to a host that is not listed.
@@ -23,7 +23,7 @@ export interface PostRequest {
   readonly body: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
-  /** Aborting it ends the request early. */
+  /** Ends the request early when it is aborted. */
   readonly signal: AbortSignal;
 }
 
@@ -45,7 +45,7 @@ export type Post = (request: PostRequest) => Promise<PostAnswer>;
 export interface PostDeps {
   readonly clock: Clock;
   readonly hosts: OutboundHosts;
-  /** Returns all addresses of a name. Defaults to the system's resolver. */
+  /** Resolves a host name to all of its addresses. Defaults to the system's resolver. */
   readonly resolve?: (host: string) => Promise<readonly LookupAddress[]>;
 }
 
@@ -136,8 +136,8 @@ async function postTo(
     headers: { ...headers, Host: url.host },
     redirect: "manual",
     signal,
-    // The runtime finds connections to reuse by address, so a reused one could belong to another
-    // host name.
+    // The runtime reuses connections by address, so a reused connection could have been opened for
+    // another host name.
     ...(isSecure ? { tls: { serverName: hostOf(url) }, keepalive: false } : {}),
   });
   await response.body?.cancel();
@@ -152,8 +152,8 @@ async function postTo(
 }
 
 /**
- * Reads a number of seconds. The other form of the header, a date, is ignored because it would
- * require synchronized clocks.
+ * Reads the number of seconds in a Retry-After header. The header's other form, a date, is ignored
+ * because it would require synchronized clocks.
  */
 function retryAfterMsOf(header: string | null): number | undefined {
   return header !== null && /^\d{1,6}$/.test(header) ? Number(header) * 1000 : undefined;

@@ -25,7 +25,7 @@ import type { Post, PostAnswer } from "./http_post.ts";
 import { webhookRequest } from "./webhook_request.ts";
 import { webhookUrl } from "./webhook_url.ts";
 
-/** The delay after the first failure. It doubles with each further one. */
+/** The delay after the first failure, in milliseconds. It doubles with each further failure. */
 const DELAY_MS_MIN = 1000;
 const DELAY_MS_MAX = 600_000;
 
@@ -78,7 +78,7 @@ export class WebhookDelivery {
   /**
    * Begins delivering unless the delivery has already been closed.
    *
-   * @param before The delivery of the same webhook before it was altered, once it has ended.
+   * @param before The previous delivery, which has ended, if the webhook was altered.
    */
   start(before?: WebhookDelivery): void {
     this.deliveredCount = before?.deliveredCount ?? 0;
@@ -106,8 +106,8 @@ export class WebhookDelivery {
   }
 
   /**
-   * Accepts no more messages, and waits for those in flight. Undelivered messages are delivered
-   * again later.
+   * Stops accepting messages, and waits for the requests in flight. Undelivered messages are
+   * delivered again later.
    *
    * @param graceMs How long requests in flight may take to finish.
    */

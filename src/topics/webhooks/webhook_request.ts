@@ -3,8 +3,8 @@
  *
  *     Tidemark-Signature: t=<seconds>,v1=<hex HMAC-SHA256 of "<seconds>.<body>">
  *
- * The time is that of the attempt, which lets a receiver refuse replayed requests. The delivery id
- * identifies the message and is the same for every attempt.
+ * The signature contains the time of the attempt, which lets a receiver refuse replayed requests.
+ * The delivery id identifies the message and is the same for every attempt.
  */
 import type { TopicMessage } from "../../sql/mod.ts";
 
