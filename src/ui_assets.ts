@@ -19,10 +19,10 @@ import { BASE_MARK, bundleUi, NONCE_MARK, type UiPack } from "./ui_bundle.ts";
 const UI_DIRECTORY = join(SOURCE_FOLDER, "../ui");
 const UI_ENTRY = join(UI_DIRECTORY, "src/main.tsx");
 
-/** The path that `scripts/build_ui.ts` writes the pack to. */
+/** The path to which `scripts/build_ui.ts` writes the packed admin page. */
 export const UI_PACK_PATH: string = join(UI_DIRECTORY, "dist/ui.pack");
 
-/** Matches the name of the embedded pack, which includes a hash. */
+/** Matches the name of the embedded pack of the admin page, which includes a hash. */
 const EMBEDDED_PACK = /^ui(?:-[a-z0-9]+)?\.pack$/;
 
 const PAGE_FAILED = `<!doctype html>
@@ -37,7 +37,7 @@ const PAGE_FAILED = `<!doctype html>
 
 /**
  * Loads the admin page from the first place that has it.
- * @returns undefined if none does.
+ * @returns undefined if no place has the page.
  */
 export function loadUi(log: Log): UiAssets | undefined {
   const embedded = Bun.embeddedFiles.find((file) => EMBEDDED_PACK.test(nameOf(file)));
@@ -48,7 +48,7 @@ export function loadUi(log: Log): UiAssets | undefined {
   return undefined;
 }
 
-/** The page, built when it is first requested. */
+/** The admin page, built when it is first requested. */
 class LazyUi implements UiAssets {
   readonly #log: Log;
   readonly #make: () => Promise<UiPack>;
@@ -71,8 +71,8 @@ class LazyUi implements UiAssets {
   #load(): Promise<ReadyUi | undefined> {
     this.#ready ??= this.#make().then(readyFrom, (error: unknown) => {
       this.#log.error("the admin page could not be built", { cause: String(error) });
-      // The next request tries again, so a developer who fixes the sources need not restart the
-      // server.
+      // The next request tries to build the page again, so a developer who fixes the sources need
+      // not restart the server.
       this.#ready = undefined;
       return undefined;
     });
@@ -111,7 +111,7 @@ function hasPackages(): boolean {
   try {
     return Bun.resolveSync("react-dom/client", UI_DIRECTORY) !== "";
   } catch {
-    // The resolver reports a missing package only this way.
+    // The resolver reports a missing package only by an error.
     return false;
   }
 }

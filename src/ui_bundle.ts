@@ -6,7 +6,7 @@
  * `scripts/build_ui.ts`. Needs the development packages of `ui`.
  */
 
-/** The whole page, in the form that a build writes to its file. */
+/** The whole admin page, in the form in which a build writes it to a file. */
 export interface UiPack {
   /**
    * The document. It has {@linkcode NONCE_MARK} in place of the nonce of each response, and
@@ -56,7 +56,7 @@ export async function bundleUi(entry: string): Promise<UiPack> {
     assets.push({ path, type: output.type, text: await output.text() });
     if (output.kind === "entry-point") script = path;
   }
-  // The entry point's style sheet includes those of the chunks that are loaded later.
+  // The entry point's style sheet includes the styles of the chunks that are loaded later.
   const stem = script.slice(0, script.lastIndexOf("-"));
   const style = assets.find(({ path }) => path.startsWith(`${stem}-`) && path.endsWith(".css"));
   if (style === undefined) throw new Error(`the bundle of ${entry} has no style sheet`);

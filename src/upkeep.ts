@@ -19,12 +19,15 @@ import {
 } from "./sql/mod.ts";
 import type { LocalStore } from "./storage/mod.ts";
 
-/** How often free space, the clock and expiry are checked while there are no writes. */
+/**
+ * How often free space, the clock and expiry are checked while there are no writes, in
+ * milliseconds.
+ */
 const SPACE_LOOK_MS = 10_000;
 
 /**
- * How often expired rows are deleted. Even with the shortest TTL, a second, a row stays for two
- * seconds at most.
+ * How often expired rows are deleted. Even with the shortest TTL, one second, a row stays for at
+ * most two seconds.
  */
 const EXPIRY_MS = 1000;
 
@@ -50,13 +53,13 @@ export interface UpkeepParts
   readonly store: LocalStore;
 }
 
-/** Where failures are recorded. */
+/** The destinations to which failures are reported. */
 type Reports = Pick<UpkeepParts, "bugs" | "log">;
 
 /**
- * Immediately resumes the tasks that a shutdown interrupted. Before returning, closes the write
- * gates of tables whose committed unique indexes have not been built yet. Returns a function that
- * stops the tasks.
+ * Starts the recurring tasks, and immediately resumes the tasks that a shutdown interrupted.
+ * Before returning, closes the write gates of tables whose committed unique indexes have not been
+ * built yet. Returns a function that stops the tasks.
  */
 export function startUpkeep(parts: UpkeepParts): CancelTimer {
   const { auth, clock, store } = parts;
@@ -103,8 +106,8 @@ export function startUpkeep(parts: UpkeepParts): CancelTimer {
 }
 
 /**
- * Removes files that no row references, in time slices. Only one sweep runs at a time, and none
- * starts after `end`.
+ * Returns a sweep that removes files that no row references, in time slices. Only one sweep runs
+ * at a time, and none starts after `end`.
  */
 function fileSweep(parts: UpkeepParts): { begin(): void; end(): void } {
   const { clock, definitionOf, log } = parts;

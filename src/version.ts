@@ -8,7 +8,10 @@ import { systemClock } from "./base/clock.ts";
 /** The semantic version of the server. */
 export const VERSION: string = manifest.version;
 
-/** Whether this file was compiled by `scripts/build.ts`: only then are there embedded assets. */
+/**
+ * Whether this file was compiled by `scripts/build.ts`. Assets are embedded only in such an
+ * executable.
+ */
 export const IS_EXECUTABLE: boolean = Bun.embeddedFiles.length > 0;
 
 /** The date of the build, as YYYY-MM-DD. */

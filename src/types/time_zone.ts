@@ -10,15 +10,15 @@ import type { Whole } from "./value.ts";
 export type TimeZone =
   | { readonly kind: "fixed"; readonly offsetSeconds: number }
   /**
-   * A time zone abbreviation whose offset has changed over the years. Each offset comes with the
-   * second from which it applies.
+   * A time zone abbreviation whose offset has changed over the years. Each offset is paired with
+   * the second from which it applies.
    */
   | { readonly kind: "changed"; readonly offsets: readonly (readonly [number, number])[] }
   | {
       readonly kind: "named";
       readonly name: string;
       readonly format: Intl.DateTimeFormat;
-      /** The offset at the start of each day, by the number of days since 1970. */
+      /** The offset at the start of each day, keyed by the number of days since 1970. */
       readonly offsetByDay: Map<number, number>;
     };
 
@@ -32,8 +32,8 @@ const zoneByName = new Map<string, TimeZone>();
 
 /**
  * The offsets, in hours east of UTC, of the abbreviations that PostgreSQL defines by default. An
- * abbreviation has the same offset all year, whereas that of the zone with the same name in the
- * time zone database may change during the year.
+ * abbreviation has the same offset all year, whereas the zone of the same name in the time zone
+ * database may change its offset during the year.
  */
 const ABBREVIATIONS: ReadonlyMap<string, number> = new Map([
   ...["Z", "UTC", "UT", "GMT", "ZULU", "WET"].map((name) => [name, 0] as const),
@@ -129,7 +129,7 @@ function namedZone(name: string): TimeZone | undefined {
       second: "numeric",
     });
   } catch (error) {
-    // Intl reports an unknown name only this way.
+    // Intl reports an unknown zone name only by a RangeError.
     if (error instanceof RangeError) return undefined;
     throw error;
   }
@@ -139,8 +139,8 @@ function namedZone(name: string): TimeZone | undefined {
 }
 
 /**
- * The number of days per zone for which the offset is cached. Calling a formatter takes as long as
- * a hundred lookups.
+ * The number of days per zone for which offsets are cached. Calling a formatter takes as long as a
+ * hundred lookups.
  */
 const DAYS_KEPT = 20_000;
 const SECONDS_PER_DAY = 86_400;
@@ -206,14 +206,15 @@ export function offsetSecondsAtLocal(zone: TimeZone, local: Whole): number {
   const isBefore = offsetSecondsAt(zone, micros - before * 1_000_000) === before;
   const isAfter = offsetSecondsAt(zone, micros - after * 1_000_000) === after;
   if (isBefore && isAfter) return Math.min(before, after);
-  // The new offset of an abbreviation applies from the moment at which the clocks are changed.
+  // The new offset of an abbreviation applies from the moment at which the clocks change.
   const isSkipped = !isBefore && !isAfter;
   return isAfter || (isSkipped && zone.kind === "changed") ? after : before;
 }
 
 /**
- * Returns the offset at a local time, given that it is the same a day earlier and a day later. Two
- * changes within two days are rare, and even then the result is correct at the instant itself.
+ * Returns the offset at a local time, given that the offset is the same a day earlier and a day
+ * later. Two changes within two days are rare, and even then the result is correct at the instant
+ * itself.
  */
 function offsetAround(zone: TimeZone, micros: number, offset: number): number {
   const there = offsetSecondsAt(zone, micros - offset * 1_000_000);

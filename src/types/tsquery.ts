@@ -14,7 +14,7 @@ import { quotedTsWord, tsWeightLetter, tsWeightOf, unescapedTsWord } from "./tsv
 export interface TsQueryWord {
   readonly kind: "word";
   readonly word: string;
-  /** Whether the word is a prefix, which matches all lexemes that begin with it. */
+  /** Whether the word is a prefix, matching all lexemes that begin with it. */
   readonly isPrefix: boolean;
   /** The weights that a matching position may have, as a bit set; 0 allows all weights. */
   readonly weights: number;
@@ -27,7 +27,7 @@ export type TsQuery =
   | { readonly kind: "or"; readonly left: TsQuery; readonly right: TsQuery }
   | {
       readonly kind: "phrase";
-      /** The number of positions by which the right operand follows the left one. */
+      /** The number of positions by which the right operand follows the left operand. */
       readonly distance: number;
       readonly left: TsQuery;
       readonly right: TsQuery;
@@ -42,12 +42,12 @@ const TOKEN =
   /\s*(?:(<->|<\d+>|[()!&|])|(?:'((?:[^'\\]|''|\\[\s\S])*)'|((?:[^\s:'()!&|<>\\]|\\[\s\S])(?:[^\s:()!&|<>\\]|\\[\s\S])*))(?::([A-Da-d*]+))?)/uy;
 
 /**
- * Converts a word of the text to a part of the query, or to "nothing" if the word is to be
- * ignored, as stop words are.
+ * Converts a word of the text to a part of the query, or to "nothing" for an ignored word such as
+ * a stop word.
  */
 export type TsOperand = (word: TsQueryWord) => TsQueryPart;
 
-/** A part of a query before ignored words are removed. */
+/** A part of a query, which may still contain ignored words. */
 export type TsQueryPart = TsQuery | { readonly kind: "nothing" } | TsQueryBranch;
 
 /** A branch of a query whose operands may be empty. */
@@ -63,14 +63,14 @@ export type TsQueryBranch =
 
 export const TS_NOTHING: TsQueryPart = { kind: "nothing" };
 
-/** Parses a query; undefined if it is empty. @throws {DatabaseError} INVALID_SQL */
+/** Parses a text search query; undefined if it is empty. @throws {DatabaseError} INVALID_SQL */
 export function tsQueryFromText(text: string): TsQuery | undefined {
   return withoutNothing(parsedTsQuery(text, (word) => word));
 }
 
 /**
- * Parses a query, replacing each word by the result of `operand`. @throws {DatabaseError}
- * INVALID_SQL
+ * Parses a text search query, replacing each word with the result of `operand`. @throws
+ * {DatabaseError} INVALID_SQL
  */
 export function parsedTsQuery(text: string, operand: TsOperand): TsQueryPart {
   return text.trim() === "" ? TS_NOTHING : new TsQueryParser(text, operand).parse();
@@ -186,17 +186,17 @@ class TsQueryParser {
   }
 }
 
-/** What remains of a query once ignored words have been removed. */
+/** The rest of a query after ignored words have been removed. */
 interface Cleaned {
   readonly query: TsQuery | undefined;
-  /** The distances that the removed words leave before and after the rest. */
+  /** The distances that the removed words leave before and after the rest of the query. */
   readonly before: number;
   readonly behind: number;
 }
 
 /**
- * Removes empty parts. In a phrase, the distance between the remaining words grows by the number
- * of words removed.
+ * Removes ignored words from a query. In a phrase, the distance between the remaining words grows
+ * by the number of words removed.
  */
 export function withoutNothing(part: TsQueryPart): TsQuery | undefined {
   return cleaned(part).query;

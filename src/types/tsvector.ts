@@ -10,7 +10,7 @@ import { DatabaseError } from "../base/errors.ts";
 import { compareCodePoints } from "./code_points.ts";
 import { excerpt } from "./excerpt.ts";
 
-/** The weight of a position. 0 to 3 stand for D, C, B and A. */
+/** The weight of a position. The numbers 0 to 3 represent D, C, B and A. */
 export type TsWeight = 0 | 1 | 2 | 3;
 
 export interface TsPosition {
@@ -20,11 +20,11 @@ export interface TsPosition {
 
 export interface TsWord {
   readonly word: string;
-  /** The positions in ascending order; empty if they are unknown. */
+  /** The positions of the lexeme in ascending order; empty if they are unknown. */
   readonly positions: readonly TsPosition[];
 }
 
-/** The highest possible position. All later words share it. */
+/** The highest possible position of a word in a document. All later words share it. */
 export const TS_POSITION_MAX = 16_383;
 const POSITIONS_OF_WORD_MAX = 255;
 /** The maximum size of a lexeme, and of all lexemes of a document, in UTF-8 bytes. */
@@ -101,7 +101,7 @@ function positionsFrom(written: string | undefined, text: string): TsPosition[] 
   });
 }
 
-/** Sorts lexemes and merges equal ones. @throws {DatabaseError} VALUE_TOO_LONG */
+/** Sorts lexemes and merges equal lexemes. @throws {DatabaseError} VALUE_TOO_LONG */
 export function tsVectorOf(words: readonly TsWord[]): TsWord[] {
   const byWord = new Map<string, TsPosition[]>();
   for (const { positions, word } of words) {

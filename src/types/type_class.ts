@@ -64,7 +64,9 @@ export function typeClass(type: DataType): TypeClass {
   }
 }
 
-/** Types of the same kind share the equality and order of their values. */
+/**
+ * The kinds of equality and order. Types of the same kind compare their values in the same way.
+ */
 export type TypeOrder =
   /**
    * Integers, represented as numbers or bigints. A DECIMAL is represented by its unscaled integer.
@@ -75,21 +77,21 @@ export type TypeOrder =
   | "numeric"
   | "boolean"
   /**
-   * Text, ordered by UTF-8 bytes. Geometric values and XML have no order in SQL, but use this one
-   * where storage and live queries have to tell values apart.
+   * Text, ordered by UTF-8 bytes. Geometric values and XML have no order in SQL, but storage and
+   * live queries use this order to tell their values apart.
    */
   | "text"
   /** Text, ordered by an ICU collation. */
   | "collated"
   | "json"
-  /** Documents' lexemes, and conditions on lexemes, in PostgreSQL's order. */
+  /** TSVECTOR and TSQUERY values, in PostgreSQL's order. */
   | "search"
   | "bytes"
   | "embedding"
   | "interval"
   | "array"
   | "row"
-  /** Values of a type not yet known: strings, or NULL. */
+  /** Values of a type that is not known yet: strings, or NULL. */
   | "unknown";
 
 const ORDERS: Readonly<Record<TypeKind, TypeOrder>> = {
@@ -158,7 +160,7 @@ export function typeOrder(type: DataType): TypeOrder {
   return isCollated(type) ? "collated" : ORDERS[type.kind];
 }
 
-/** Whether a type's values are integers in memory and compared as such. */
+/** Whether a type's values are represented in memory as integers and compared as integers. */
 export function isWholeType(type: DataType): boolean {
   return typeOrder(type) === "whole";
 }

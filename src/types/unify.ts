@@ -24,7 +24,7 @@ import { typeClass } from "./type_class.ts";
 
 /**
  * Returns the type to which all expressions are cast implicitly. Untyped literals adopt the type
- * of the others, or become text if all of them are untyped.
+ * of the other expressions, or become text if all expressions are untyped.
  *
  * @returns undefined if there is no such type.
  */
@@ -45,8 +45,8 @@ export function comparedType(types: readonly DataType[]): DataType | undefined {
 }
 
 /**
- * Returns the type of NUMERIC key columns if such a column is compared with an exact number;
- * otherwise undefined.
+ * Returns the type of NUMERIC key columns if a value of this type is compared with an exact
+ * number; otherwise undefined.
  */
 function comparedKey(left: DataType, right: DataType): DataType | undefined {
   const isKey = [left, right].some((type) => type.kind === "numeric" && type.isTrimmed === true);
@@ -70,8 +70,8 @@ function commonBy(types: readonly DataType[], join: typeof commonOfTwo): DataTyp
 }
 
 /**
- * Returns the type that an untyped literal adopts from a value of this type: the same type without
- * its length or precision, so that the literal is neither truncated nor rounded.
+ * Returns the type that an untyped literal adopts from a value of the given type. It has no length
+ * or precision, so the literal is neither truncated nor rounded.
  */
 export function unbounded(type: DataType): DataType {
   switch (type.kind) {
@@ -110,7 +110,8 @@ function commonOfTwo(left: DataType, right: DataType): DataType | undefined {
   if (left.kind === "row" && right.kind === "row") return commonRow(left, right);
   if (isRangeType(left) && isRangeType(right)) {
     if (left.kind !== right.kind || !sameRanges(left, right)) return undefined;
-    // Prefers the untrimmed type, because a key column's bounds have lost their trailing zeros.
+    // Prefers the untrimmed type, because the bounds of ranges in a key column have lost their
+    // trailing zeros.
     return sameType(left.bound, TRIMMED_NUMERIC) ? right : left;
   }
   if (left.kind === "text" && right.kind === "text") return commonText(left, right);
@@ -119,7 +120,7 @@ function commonOfTwo(left: DataType, right: DataType): DataType | undefined {
   return left.kind === right.kind ? commonOfKind(left, right) : commonAcrossKinds(left, right);
 }
 
-/** Returns OID for an OID and an integer. */
+/** Returns OID as the common type of an OID and an integer. */
 function commonOid(left: DataType, right: DataType): DataType | undefined {
   const isCommon = [left, right].every((type) => typeClass(type) === "oid" || isInteger(type));
   return isCommon ? OID : undefined;
@@ -163,7 +164,8 @@ function commonAcrossKinds(left: DataType, right: DataType): DataType | undefine
   const kinds = new Set([left.kind, right.kind]);
   if (typeClass(left) === "oid") return OID;
   if (kinds.has("cidr")) return left.kind === "cidr" ? right : left;
-  // FILE unifies with JSON as JSON, and a date with a timestamp as that timestamp type.
+  // The common type of FILE and JSON is JSON. The common type of a date and a timestamp is the
+  // timestamp type.
   if (kinds.has("file")) return left.kind === "file" ? right : left;
   if (kinds.has("time")) return TIMETZ;
   if (kinds.has("datetime")) return withoutDigits(left.kind === "datetime" ? left : right);
@@ -195,7 +197,8 @@ function withoutDigits(type: DataType): DataType {
 
 /**
  * Returns the wider of two numeric types, as determined by implicit casts. For numbers of
- * different scales, this is NUMERIC without a precision, in which each number keeps its scale.
+ * different scales, the result is NUMERIC without a precision, in which each number keeps its
+ * scale.
  */
 function commonNumeric(left: DataType, right: DataType): DataType {
   const [narrow, wide] = rankOf(left) <= rankOf(right) ? [left, right] : [right, left];

@@ -21,7 +21,7 @@ function widthOf(kind: UnsignedKind): number {
   return kind === "oid" || kind === "xid" ? 32 : 64;
 }
 
-/** Returns a value for a number; undefined if the number is out of range. */
+/** Returns the value that represents a number; undefined if the number is out of range. */
 export function unsignedValue(kind: UnsignedKind, number: bigint): string | undefined {
   const width = widthOf(kind);
   if (number < 0n || number >> BigInt(width) !== 0n) return undefined;
@@ -42,7 +42,7 @@ export function unsignedFromText(kind: UnsignedKind, text: string): string {
     );
   }
   const width = BigInt(widthOf(kind));
-  // As in PostgreSQL, a negative number stands for the unsigned number with the same bits.
+  // As in PostgreSQL, a negative number represents the unsigned number with the same bits.
   const isWrapped = number < 0n && number >= -(1n << (width - 1n));
   const value = unsignedValue(kind, isWrapped ? number + (1n << width) : number);
   if (value !== undefined) return value;
@@ -59,7 +59,7 @@ const EXPECTED: Readonly<Record<UnsignedKind, string>> = {
   pg_lsn: "two numbers of up to 8 hexadecimal digits, such as 16/B374D848",
 };
 
-/** The maximum number of digits of a number. Longer numbers are refused without being read. */
+/** The maximum number of digits of a number. Longer numbers are refused without being parsed. */
 const DIGITS_MAX = 64;
 
 /** Parses an integer. XID and XID8 can also be written in octal and hexadecimal digits. */

@@ -45,7 +45,7 @@ export interface Interval {
   readonly micros: number;
 }
 
-/** The fields of a row, in the order of its type. */
+/** The fields of a row, in the order defined by its type. */
 export interface RowValue {
   readonly cells: readonly Value[];
 }
@@ -65,12 +65,12 @@ export type Value =
   | RowValue
   | readonly Value[];
 
-/** The values of one row, in the order of a given column list. */
+/** The values of one row, in the order of a list of columns. */
 export type Row = readonly Value[];
 
 const SAFE_MAX = BigInt(Number.MAX_SAFE_INTEGER);
 
-/** Returns the canonical form of an integer. */
+/** Returns the canonical form of an integer: a number if it is safe, otherwise a bigint. */
 export function wholeFromBigint(value: bigint): Whole {
   return value <= SAFE_MAX && value >= -SAFE_MAX ? Number(value) : value;
 }

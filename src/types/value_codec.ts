@@ -65,14 +65,16 @@ export function writeValue(into: ByteWriter, value: Value): void {
   }
 }
 
-/** Reads the next value. @throws {CorruptionError} If there is no value at this position. */
+/**
+ * Reads the next encoded value. @throws {CorruptionError} If there is no value at this position.
+ */
 export function readValue(from: ByteReader): Value {
   return readTagged(from, from.u8());
 }
 
 /**
- * Reads a value after its tag.
- * @throws {CorruptionError} If no value of that kind follows.
+ * Reads an encoded value after its tag.
+ * @throws {CorruptionError} If no value of the kind that the tag denotes follows.
  */
 export function readTagged(from: ByteReader, tag: number, depth = 0): Value {
   switch (tag) {
@@ -122,7 +124,7 @@ function readItems(from: ByteReader, depth: number): Value[] {
   return items;
 }
 
-/** Skips a value. @throws {CorruptionError} If there is no value at this position. */
+/** Skips an encoded value. @throws {CorruptionError} If there is no value at this position. */
 export function skipValue(from: ByteReader): void {
   const tag = from.u8();
   switch (tag) {

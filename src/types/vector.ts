@@ -25,7 +25,7 @@ import type { Value } from "./value.ts";
 export interface BoolVector {
   readonly kind: "bool";
   readonly length: number;
-  /** The vector's truth values, 0 or 1 per row. */
+  /** The truth values of the vector, 0 or 1 per row. */
   readonly values: Uint8Array;
   readonly nulls: Uint8Array | undefined;
 }
@@ -35,7 +35,7 @@ export interface Int32Vector {
   readonly length: number;
   readonly values: Int32Array;
   readonly nulls: Uint8Array | undefined;
-  /** Decodes some numbers without the others. Defined only while they are not yet decoded. */
+  /** Decodes only the selected numbers. Defined only until all numbers have been decoded. */
   readonly choose?: (selection: Selection) => Int32Vector | undefined;
 }
 
@@ -44,7 +44,7 @@ export interface Float64Vector {
   readonly length: number;
   readonly values: Float64Array;
   readonly nulls: Uint8Array | undefined;
-  /** Decodes some numbers without the others. Defined only while they are not yet decoded. */
+  /** Decodes only the selected numbers. Defined only until all numbers have been decoded. */
   readonly choose?: (selection: Selection) => Float64Vector | undefined;
 }
 
@@ -65,14 +65,14 @@ export interface Utf8Vector {
   readonly length: number;
   readonly bytes: Uint8Array;
   /**
-   * The offset of each string in `bytes`, followed by the end of the last one: `length` + 1
+   * The offset of each string in `bytes`, followed by the end of the last string: `length` + 1
    * ascending numbers.
    */
   readonly offsets: Uint32Array;
   readonly nulls: Uint8Array | undefined;
   /**
-   * Creates some of the strings if that is less work than creating all. Defined only while they
-   * have not been created.
+   * Creates only the selected strings if that costs less than creating all strings. Defined only
+   * until the strings have been created.
    */
   readonly choose?: (selection: Selection) => Utf8Vector | undefined;
 }
@@ -83,7 +83,7 @@ export interface AnyVector {
   readonly values: readonly Value[];
   /** NUMERIC values as doubles; defined if their strings may not have been created yet. */
   readonly short?: ShortNumerics;
-  /** The array that the values were taken from; defined if many rows may share its values. */
+  /** The array from which the values were taken; defined if many rows may share its values. */
   readonly origin?: ValueOrigin | undefined;
 }
 
@@ -96,7 +96,10 @@ export interface ShortNumerics {
   readonly nulls: Uint8Array | undefined;
 }
 
-/** Where the values of a vector come from: row i has `values[codes[i]]`. */
+/**
+ * The array from which the values of a vector were taken. The value of row i is
+ * `values[codes[i]]`.
+ */
 export interface ValueOrigin {
   readonly values: readonly Value[];
   readonly codes: Uint32Array;
@@ -129,15 +132,15 @@ export interface Batch {
  */
 export type RowNumbers = Uint32Array;
 
-/** The rows of a batch that are kept: the first `count` entries of `rows`, which ascend. */
+/** A selection of the rows of a batch: the first `count` entries of `rows`, which ascend. */
 export interface Selection {
   readonly rows: RowNumbers;
   readonly count: number;
 }
 
 /**
- * Returns the in-memory representation of a type's values, provided that none is NULL and all are
- * small enough.
+ * Returns the in-memory representation of a type's values, provided that no value is NULL and all
+ * numbers are small enough.
  */
 export function physicalKind(type: DataType): "bool" | "i32" | "f64" | "any" {
   switch (type.kind) {
@@ -181,8 +184,8 @@ export function mayHoldNan(vector: Vector): boolean {
 
 /** Whether all doubles are finite, including the unspecified ones in place of NULL. */
 export function areFinite(values: Float64Array): boolean {
-  // Infinity minus itself is NaN, and so is every sum with NaN. This loop without a branch is
-  // faster.
+  // Infinity minus itself is NaN, and so is every sum that includes NaN. A loop without a branch
+  // is faster.
   let sum = 0;
   for (let row = 0; row < values.length; row += 1) {
     const value = values[row] ?? 0;
@@ -237,7 +240,8 @@ export function textsOf(vector: Utf8Vector): (string | null)[] {
   const end = offsets[length] ?? start;
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const all = buffer.toString("utf8", start, end);
-  // A character beyond ASCII takes fewer UTF-16 code units than UTF-8 bytes.
+  // The text is ASCII only if it has as many UTF-16 code units as UTF-8 bytes, because any other
+  // character takes fewer code units than bytes.
   const isAscii = all.length === end - start;
   for (let row = 0; row < length; row += 1) {
     const from = offsets[row] ?? 0;
@@ -257,8 +261,8 @@ export function valuesOf(vector: Vector): Value[] {
 }
 
 /**
- * Creates a vector of the most compact kind for the type. It may keep the array without copying
- * it.
+ * Creates a vector of the most compact kind for the type. The vector may keep the array of values
+ * without copying it.
  */
 export function vectorFromValues(type: DataType, values: readonly Value[]): Vector {
   const kind = physicalKind(type);
@@ -281,7 +285,8 @@ export function vectorFromValues(type: DataType, values: readonly Value[]): Vect
     } else if (typeof value === "boolean") {
       into[row] = value ? 1 : 0;
     } else {
-      // An integer beyond 2^53 requires a slower representation, which other vectors avoid.
+      // An integer beyond 2^53 requires a slower representation, so vectors without such integers
+      // avoid it.
       assert(typeof value === "bigint", "vector: value of a numeric column is not a number");
       return { kind: "any", length, values };
     }
@@ -316,7 +321,7 @@ export function vectorFromTexts(values: readonly Value[]): Utf8Vector | undefine
   return { kind: "utf8", length, bytes: bytes.subarray(0, end), offsets, nulls };
 }
 
-/** Returns a vector that repeats one value. */
+/** Returns a vector that repeats one value `length` times. */
 export function constVector(value: Value, length: number): Vector {
   return { kind: "const", length, value };
 }
@@ -376,8 +381,8 @@ export function partOf(batch: Batch, start: number, end: number): Batch {
 }
 
 /**
- * Returns the chosen rows of a batch. Their indexes ascend without repetition, so a selection of
- * all rows returns the batch itself.
+ * Returns the chosen rows of a batch. The selection contains no row twice, so if it contains all
+ * rows, the batch itself is returned.
  */
 export function keepRows(batch: Batch, kept: Selection): Batch {
   if (kept.count === batch.rowCount) return batch;
@@ -424,7 +429,7 @@ function takeNulls(
   return nulls === undefined ? undefined : gatherBytes(nulls, rows, count);
 }
 
-// Each kind of array has a function of its own, because a loop over several kinds runs 4 times
+// Each kind of array has its own function, because a loop that handles several kinds runs 4 times
 // slower.
 
 export function gatherBytes(from: Uint8Array, rows: RowNumbers, count: number): Uint8Array {

@@ -1,6 +1,6 @@
 /**
- * Parses XML 1.0 in a single pass and reports each part to a sink. A sink that ignores the parts
- * turns the parser into a check of well-formedness.
+ * Parses XML 1.0 in a single pass and reports each part to a sink. With a sink that ignores the
+ * parts, the parser only checks well-formedness.
  *
  * The time is proportional to the length of the text. A DOCTYPE is checked only for its overall
  * form: the parser never reads external files and never expands entities that a DOCTYPE declares.
@@ -9,16 +9,21 @@
 import { DatabaseError } from "../base/errors.ts";
 import { excerpt } from "./excerpt.ts";
 
-/** Whether the text must have a single root element, or may be any content of an element. */
+/**
+ * The form of an XML text: a document with a single root element, or any content of an element.
+ */
 export type XmlForm = "document" | "content";
 
 /** Receives the parts of a text in order. Positions are offsets in the text; ends are exclusive. */
 export interface XmlSink {
   /** Begins an element. `start` is the position of its `<`. */
   element(name: string, start: number): void;
-  /** Adds an attribute to the element begun last. The positions are those of its quoted value. */
+  /**
+   * Adds an attribute to the most recently begun element. The positions are the start and end of
+   * its quoted value.
+   */
   attribute(name: string, start: number, end: number): void;
-  /** Ends the start tag begun last. */
+  /** Ends the most recently begun start tag. */
   startTagEnd(): void;
   elementEnd(): void;
   text(start: number, end: number): void;
@@ -29,10 +34,10 @@ export interface XmlSink {
   entity(name: string): void;
 }
 
-/** The maximum number of elements inside each other, as in PostgreSQL. */
+/** The maximum nesting depth of elements, as in PostgreSQL. */
 const DEPTH_MAX = 256;
 
-// The characters of names in XML 1.0, fifth edition.
+// Characters that a name may contain in XML 1.0, fifth edition.
 const NAME_START =
   ":A-Z_a-z\\xC0-\\xD6\\xD8-\\xF6\\xF8-\\u02FF\\u0370-\\u037D\\u037F-\\u1FFF\\u200C\\u200D\\u2070-\\u218F\\u2C00-\\u2FEF\\u3001-\\uD7FF\\uF900-\\uFDCF\\uFDF0-\\uFFFD\\u{10000}-\\u{EFFFF}";
 const NAME_MORE = `${NAME_START}\\-.0-9\\xB7\\u0300-\\u036F\\u203F\\u2040`;
@@ -40,12 +45,12 @@ const NAME = new RegExp(`[${NAME_START}][${NAME_MORE}]*`, "uy");
 const NAME_START_ONLY = new RegExp(`^[${NAME_START}]$`, "u");
 const NAME_MORE_ONLY = new RegExp(`^[${NAME_MORE}]$`, "u");
 
-/** Whether a name in XML may begin with a character. */
+/** Whether an XML name may begin with a character. */
 export function startsXmlName(character: string): boolean {
   return NAME_START_ONLY.test(character);
 }
 
-/** Whether a name in XML may contain a character after its first. */
+/** Whether an XML name may contain a character after its first character. */
 export function continuesXmlName(character: string): boolean {
   return NAME_MORE_ONLY.test(character);
 }
@@ -73,7 +78,7 @@ const PREDEFINED: ReadonlyMap<string, string> = new Map([
 export interface XmlDeclaration {
   readonly version: string;
   readonly isStandalone: boolean | undefined;
-  /** Where the declaration ends. */
+  /** The end of the declaration, as an offset in the text. */
   readonly end: number;
 }
 
@@ -117,14 +122,14 @@ export function isXml(text: string, form: XmlForm): boolean {
     parseXml(text, form, IGNORED);
     return true;
   } catch (error) {
-    // The caller asks only whether the text is well-formed.
+    // A text that cannot be parsed is not well-formed, so the error becomes the result.
     if (error instanceof DatabaseError) return false;
     throw error;
   }
 }
 
 /**
- * Parses a text. Content with a DOCTYPE is parsed as a document.
+ * Parses an XML text. Content with a DOCTYPE is parsed as a document.
  *
  * @throws {DatabaseError} INVALID_VALUE
  */
@@ -133,8 +138,8 @@ export function parseXml(text: string, form: XmlForm, sink: XmlSink): void {
 }
 
 /**
- * Finds a word again and again from growing positions. It searches no part of the text twice, so
- * all searches together take time proportional to the length of the text.
+ * Finds the next occurrence of a word from increasing positions. It searches no part of the text
+ * twice, so all searches together take time proportional to the length of the text.
  */
 class NextWord {
   readonly #text: string;
@@ -166,7 +171,7 @@ class XmlParser {
   /** The names of the open elements. */
   readonly #open: string[] = [];
   readonly #entities = new Set<string>();
-  /** Whether a declaration of an entity may be in a file or parameter entity that is not read. */
+  /** Whether an entity may be declared in a file or parameter entity that is not read. */
   #mayDeclareElsewhere = false;
 
   constructor(text: string, sink: XmlSink) {
@@ -214,7 +219,7 @@ class XmlParser {
     this.#at = declaration.end;
   }
 
-  /** Whether only comments, instructions and whitespace stand before a DOCTYPE. */
+  /** Whether only comments, instructions and whitespace precede a DOCTYPE. */
   #isBeforeDoctype(): boolean {
     const text = this.#text;
     for (;;) {

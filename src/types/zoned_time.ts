@@ -27,7 +27,7 @@ export function zonedTimeValue({ micros, offset }: ZonedTime): string {
   return `${String(utc).padStart(MICROS_DIGITS, "0")}${String(SECONDS_PER_DAY - offset).padStart(6, "0")}`;
 }
 
-/** Rounds the time to at most `digits` fractional digits of a second. */
+/** Rounds a time to at most `digits` fractional digits of a second. */
 export function roundedZonedTime({ micros, offset }: ZonedTime, digits: number): ZonedTime {
   return { micros: roundMicros(micros, digits), offset };
 }
@@ -43,7 +43,7 @@ export function textFromZonedTime(value: string): string {
   return textFromClock(micros) + offsetText(offset);
 }
 
-/** Returns the text of an offset, such as `+02`, `-03:30` or `+01:23:45`. */
+/** Returns the text of a UTC offset, such as `+02`, `-03:30` or `+01:23:45`. */
 function offsetText(offset: number): string {
   const seconds = Math.abs(offset);
   const parts = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60];

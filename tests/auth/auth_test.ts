@@ -1,6 +1,6 @@
 /**
- * Tests the check of callers by their tokens, their rights to act on behalf of others, and the
- * records of both in the audit log and the catalog.
+ * Tests that callers are identified by their tokens, that they act on behalf of others only if
+ * permitted, and that the audit log and the catalog record both.
  */
 import { afterAll, expect, test } from "bun:test";
 import type { Auth } from "../../src/auth/mod.ts";

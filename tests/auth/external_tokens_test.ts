@@ -37,12 +37,12 @@ async function trusting(change: Partial<OidcSettings> = {}): Promise<Fixture> {
     ...change,
   };
   const { auth, clock } = configuredServer({}, { oidc });
-  // Tokens are issued by the machine's clock, so the manual clock must show the same time.
+  // The issuer dates tokens by the machine's clock, so the manual clock must show the same time.
   clock.setWall(Date.now());
   return { auth, clock, issuer };
 }
 
-/** Returns "ok", or the error code with which the token is refused. */
+/** Returns "ok" if the token is accepted, or the error code with which it is refused. */
 async function outcome(auth: Auth, token: string): Promise<string> {
   const failure = await failureOf(async () => {
     await auth.checkExternal(`Bearer ${token}`);

@@ -1,6 +1,6 @@
 /**
  * Verifies that a client that sends many passwords waits only for its own hashes, that no client
- * is refused because another one floods the server, and that no lane starves.
+ * is refused because another client floods the server, and that no lane starves.
  */
 import { expect, test } from "bun:test";
 import { HashTurns } from "../../src/auth/hash_turns.ts";

@@ -1,5 +1,5 @@
 /**
- * Tests logins. The response is the same whatever the reason for a failure, and guesses are
+ * Tests logins. The response to a failed login is the same whatever the reason, and guesses are
  * limited by name and by address.
  */
 import { afterAll, expect, test } from "bun:test";

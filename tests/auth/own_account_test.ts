@@ -1,6 +1,6 @@
 /**
  * Verifies how recently a user without a password must have logged in to delete the account, and
- * that the code of a new login is required otherwise.
+ * that otherwise the code of a new login is required.
  */
 import { expect, test } from "bun:test";
 import { OwnAccount, type OwnAccountOptions } from "../../src/auth/own_account.ts";

@@ -1,6 +1,6 @@
 /**
- * Verifies, cell by cell, the matrix of what each role may do. U, S, D and Y stand for the roles
- * user, service, dba and system; O is a user with the role user who owns the namespace.
+ * Verifies, cell by cell, the matrix of permissions of each role. U, S, D and Y stand for the
+ * roles user, service, dba and system; O is a user with the role user who owns the namespace.
  */
 import { expect, test } from "bun:test";
 import {

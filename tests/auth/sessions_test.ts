@@ -1,6 +1,6 @@
 /**
- * Tests refresh and logout. The end of a session takes effect at once and everywhere, and survives
- * a restart.
+ * Tests refreshing tokens and logging out. The end of a session takes effect at once and
+ * everywhere, and survives a restart.
  */
 import { afterAll, expect, test } from "bun:test";
 import type { Auth, Revocation } from "../../src/auth/mod.ts";

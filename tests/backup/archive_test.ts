@@ -1,6 +1,7 @@
 /**
- * Tests the log archive when it is full, missing or foreign. Log files are kept until they have
- * been copied, up to a limit, and every file removed without having been copied is reported.
+ * Tests the archive of the log when it is full, missing or belongs to another database. Log files
+ * are kept until they have been copied, up to a limit, and every file removed without having been
+ * copied is reported.
  */
 import { afterAll, expect, test } from "bun:test";
 import {
@@ -81,7 +82,7 @@ async function ask(database: Database, sql: string): Promise<readonly (readonly 
   return results.at(-1)?.rows ?? [];
 }
 
-/** Fills this many log files. If requested, waits until the table is in segments. */
+/** Fills the given number of log files. If requested, waits until the table is in segments. */
 async function fill(
   database: Database,
   fileCount: number,
@@ -179,7 +180,7 @@ test("files that wait for a missing archive are copied once it is back", async (
   expect(logsIn(join(place.data, "wal"))[0]).toBe("0000000001.wal");
   renameSync(away, place.archive);
   await database.close();
-  // Starting the server removes no file, either.
+  // Starting the server does not remove any file, either.
   database = await open(place);
   await fill(database, 1);
   await until(() => database.archiveLag()?.files === 0);
@@ -281,7 +282,7 @@ test("files that another copy of the database has archived are not overwritten",
   );
   expect(existsSync(foreign.replace(".json", ".wal"))).toBe(false);
   await database.close();
-  // The list now names a different file, which the next start notices.
+  // The list of the archive now names a different file, which the next start notices.
   const again = await open(place);
   expect(again.archiveLag()?.failure).toContain("the archived file belongs to file");
   await again.close();

@@ -17,7 +17,7 @@ import { until } from "../support/until.ts";
 
 afterAll(removeDirectories);
 
-/** The number of bytes to write. SQLite does not leave this much in its log. */
+/** The number of bytes to write, which is more than SQLite leaves in its log. */
 const LOG_BYTES: number = 5 << 20;
 
 const LONG_ENTRY: FileEntry = {
@@ -88,6 +88,6 @@ test("a restore to a point that fails early releases segments and log files", as
   const segments = join(engine.dataPath, "segments", String(tableId));
   expect(readdirSync(segments)).toHaveLength(2);
   await store.compact(tableId);
-  // The merged segments are removed after the merge.
+  // The segments that have been merged are removed after the merge.
   await until(() => readdirSync(segments).length === 1);
 });

@@ -1,6 +1,7 @@
 /**
  * Tests backups of tables with indexes, sequences and foreign keys. The restored database finds
- * the same rows through its indexes, issues no number twice, and enforces its foreign keys.
+ * the same rows through its indexes, issues no sequence number twice, and enforces its foreign
+ * keys.
  */
 import { afterAll, expect } from "bun:test";
 import { join } from "node:path";

@@ -102,7 +102,7 @@ describe("backup and restore of tables that are in storages", () => {
     expect(await other.rows("SELECT id FROM here")).toEqual([[1]]);
     await engine.restart();
     expect(await engine.rows(ROWS)).toEqual(KEPT);
-    // From then on, an existing empty directory belongs to the other database.
+    // From now on, the empty directory that replaced the storage belongs to the other database.
     await engine.database.close();
     renameSync(join(root, "fast"), join(root, "away"));
     mkdirSync(join(root, "fast"));

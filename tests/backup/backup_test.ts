@@ -70,7 +70,7 @@ testThoroughly(
     const backups: Backup[] = [];
     const roundCount = amountOf({ usual: 2, thorough: 4 });
     for (let round = 0; round < roundCount; round += 1) {
-      // Waits for enough rows for a flush, even on a slow machine.
+      // Waits until there are enough rows for a flush, even on a slow machine.
       const rowCount = ledger.size + 800 / roundCount;
       await Promise.all([Bun.sleep(250), until(() => ledger.size >= rowCount)]);
       backups.push(await backUp(server, join(root, `b${round}`)));
@@ -203,7 +203,7 @@ test("BACKUP and RESTORE follow no symbolic link out of the allowed directories 
       ]);
     }
   }
-  // A root may itself be a link. Names next to the data directory are not in use.
+  // A backup root may itself be a symbolic link. Names next to the data directory are not in use.
   const { error } = await ask(database, `BACKUP DATABASE TO '${root}/alias/data-b'`);
   expect(error).toBeUndefined();
   expect(readdirSync(elsewhere)).toEqual([]);
@@ -404,8 +404,8 @@ test("a backup of many tables yields to other work between files and directories
 });
 
 /**
- * A disk that reports requests for the amount of free space. A backup makes such a request once it
- * knows all of its files.
+ * A disk that reports each query of the free space. A backup makes such a query once it knows all
+ * of its files.
  */
 class RoomDisk extends ForwardingDisk {
   onAsked: (path: string) => void = () => {};
@@ -477,8 +477,8 @@ function fileEntry(number: number): FileEntry {
 const CHUNK_BYTES_MIN = 1 << 18;
 
 /**
- * A disk that records, at each write to the copy of a segment, how far ahead the check of the
- * segment is.
+ * A disk that records, at each write to the copy of a segment, how far the check of the segment is
+ * ahead of the copy.
  */
 class LeadDisk extends ForwardingDisk {
   readonly leads: number[] = [];

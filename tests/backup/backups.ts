@@ -1,5 +1,5 @@
 /**
- * Makes backups, restores them, and opens databases that may do so, for the backup tests.
+ * Makes backups, restores them, and opens databases that may make backups, for the backup tests.
  */
 import { expect } from "bun:test";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
@@ -99,13 +99,13 @@ export function filesOf(root: string): string[] {
     .toSorted();
 }
 
-/** Returns rows with their seqs, ordered by id. */
+/** Returns the ids and seqs of a table's rows, ordered by id. */
 export async function contentOf(server: ServerProcess, table: string): Promise<[number, number][]> {
   const rows = await server.rows(`SELECT id, _seq FROM ${table} ORDER BY id`);
   return rows.map(([id, seq]) => [Number(id), Number(seq)]);
 }
 
-/** The real disk, except that after some writes it is full for paths below `root`. */
+/** The real disk, except that after a number of writes it is full for paths below `root`. */
 export function fullDisk(root: string, writesBefore: number): Disk {
   let count = 0;
   return diskThatAsks((path, change) => {

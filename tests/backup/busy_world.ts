@@ -11,14 +11,14 @@ import { archived, ask, backUp, freshPlace, open, type Place, rows } from "./pla
 
 export const SEED = 20261;
 
-/** The effect of a commit: the rows of a table by id, where `undefined` marks a removed row. */
+/** The effect of a commit on a table: its rows by id, where `undefined` marks a removed row. */
 interface Done {
   readonly seq: number;
   readonly table: string;
   readonly rows: readonly (readonly [id: number, value: string | undefined])[];
 }
 
-/** A definition that took effect between the seqs `before` and `seq`. */
+/** A change to a definition that took effect between the seqs `before` and `seq`. */
 interface Defined {
   readonly before: number;
   readonly seq: number;
@@ -37,7 +37,7 @@ function contentAt(ledger: readonly Done[], table: string, seq: number): [number
   return [...content].toSorted(([left], [right]) => left - right);
 }
 
-/** Makes every kind of change to a table as the user `as`. Returns the effects. */
+/** Makes every kind of change to a table as the user `as`. Returns the effects of the changes. */
 export async function write(
   database: Database,
   {
@@ -100,7 +100,7 @@ const TABLES: readonly (readonly [as: string, table: string])[] = [
   ["root", "added"],
 ];
 
-/** Returns a backup made under load, followed by definitions of every kind. */
+/** Returns a database with a backup made under load, followed by definitions of every kind. */
 export async function busyWorld(): Promise<World> {
   const place = freshPlace();
   const database = await open(place);
@@ -150,7 +150,7 @@ export async function busyWorld(): Promise<World> {
   return { place, ledger, definitions, incarnation, backup, backupSeq, endSeq };
 }
 
-/** Returns how a restored database differs from the expected state at a seq. */
+/** Returns the differences between a restored database and the expected state at a seq. */
 export async function differences(
   database: Database,
   world: World,

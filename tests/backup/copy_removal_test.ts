@@ -1,6 +1,6 @@
 /**
- * Tests how the remains of a copy that was killed or cut off by a crash are removed. They may be
- * as large as the database, so they are removed off the event loop.
+ * Tests the removal of the remains of a copy that was killed or cut off by a crash. They may be as
+ * large as the database, so they are removed off the event loop.
  */
 import { afterAll, expect, test } from "bun:test";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
@@ -35,7 +35,7 @@ class NotingDisk extends ForwardingDisk {
     return this.disk.removeSoon(path);
   }
 
-  /** Returns whether files below a path were removed, all of them off the event loop. */
+  /** Whether files below a path were removed, all of them off the event loop. */
   wasClearedSoon(path: string): boolean {
     const isBelow = (each: string): boolean => each.startsWith(`${path}/`);
     return this.soon.some(isBelow) && !this.atOnce.some(isBelow);

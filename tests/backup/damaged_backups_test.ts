@@ -1,6 +1,6 @@
 /**
- * Tests damage to backups and to the data being backed up: verify finds it, restore refuses it,
- * and a backup of damaged data names it.
+ * Tests damage to backups and to the data being backed up: verify finds the damage, restore
+ * refuses the backup, and a backup of damaged data names the damage.
  */
 import { afterAll, expect, test } from "bun:test";
 import {
@@ -90,7 +90,7 @@ test("a prepared restore that is damaged before the restart is refused, and can 
   const staged = join(dataPath, "restore");
   const files = Object.keys(treeOf(staged)).filter((name) => statSync(join(staged, name)).isFile());
   expect(files.length).toBeGreaterThan(6);
-  // ORDER only names the user who requested the restore, so damage to it is ignored.
+  // The file ORDER only names the user who requested the restore, so damage to it is ignored.
   for (const file of files.filter((name) => name !== "ORDER")) {
     const path = copyOf(dataPath);
     const damaged = join(path, "restore", file);
@@ -148,7 +148,7 @@ test.each([
     const target = join(root, "b");
     const { lines, log } = keptLog();
     let database = await databaseOn(dataPath, [root], bunDisk, log);
-    // On the second attempt, the path is already quarantined.
+    // On the second attempt, the segment's path is already quarantined.
     for (const text of [file, join(dataPath, "segments", "1")]) {
       const { error } = await ask(database, `BACKUP DATABASE TO '${target}'`);
       expect(error).toMatchObject({ code: "DATA_DAMAGED" });
@@ -245,7 +245,7 @@ test("verify reports a prepared restore and whether its copy is intact, and repa
   expect(text).toContain(
     `the interrupted restore cannot be continued; remove ${waiting}, and restore again`,
   );
-  // Once this mark exists, startup may change the copy, so its files are not verified.
+  // Once the file CHECKED exists, startup may change the copy, so its files are not verified.
   writeFileSync(join(waiting, "CHECKED"), "");
   expect(maintain("verify", [target]).code).toBe(0);
 });

@@ -1,6 +1,6 @@
 /**
- * Tests restores to a point: by seq and by time, inside a commit of many files, with erased users
- * and with definitions. An interrupted restore leaves no files.
+ * Tests restores to a point: by seq and by time, inside a commit that spans many files, with
+ * erased users and with definitions. An interrupted restore leaves no files.
  */
 import { afterAll, expect, test } from "bun:test";
 import { existsSync, rmSync } from "node:fs";
@@ -165,7 +165,7 @@ test("users erased between the backup and the point are erased again", async () 
 test("a restore to a point leaves no files if it is killed or its thread dies", async () => {
   const place = freshPlace();
   let database = await open(place, {
-    // The process is killed when the restore's own work begins.
+    // The process is killed when the restore begins its own work.
     bringInThread: (work) =>
       bringInThread(systemClock, {
         ...work,
@@ -262,7 +262,8 @@ test("the refusal of a point beyond a backup names the seq of the backup", async
   expect(await to(seq - 1)).toMatch(
     new RegExp(`the backup has rows up to _seq ${seq} .*, which is later`),
   );
-  // The point is refused before anything is copied, because copying would fail on the damage.
+  // The point is refused before anything is copied, because copying would fail on the damaged
+  // file.
   flip(join(base, "catalog.sqlite"));
   expect(await to(seq - 1)).toMatch(
     new RegExp(`the backup has rows up to _seq ${seq} .*, which is later`),

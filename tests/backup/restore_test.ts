@@ -1,6 +1,6 @@
 /**
- * Tests restores. A restored database equals the one that was backed up, and a restore that is
- * interrupted or refused changes nothing.
+ * Tests restores. A restored database equals the database that was backed up, and a restore that
+ * is interrupted or refused changes nothing.
  */
 import { afterAll, expect, test } from "bun:test";
 import { cpSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -114,7 +114,7 @@ test("a directory that is not a backup, or a backup of a newer version, is refus
     expect([code, said.includes(text)], said).toEqual([2, true]);
     expect(existsSync(target)).toBe(false);
   }
-  // This path in the list of files leads out of the backup directory.
+  // This path in the list of files leads outside the backup directory.
   const foul = body.replace('"catalog.sqlite"', '"../catalog.sqlite"');
   writeFileSync(list, `${foul}\n${crc32(Buffer.from(foul)).toString(16).padStart(8, "0")}\n`);
   expect(await restore(backup, target)).toMatchObject({ code: 1 });
@@ -281,7 +281,7 @@ test("restore leaves a prepared restore unchanged, and says how to cancel it", a
     refusal("the waiting restore has begun and cannot be cancelled; start the server to finish it"),
   );
   expect(existsSync(join(target, "restore.new"))).toBe(false);
-  // The backup was complete, but its list is removed, as if by a crash.
+  // The backup was complete, but its list of files is removed, as if by a crash.
   rmSync(join(waiting, "backup.json"));
   expect((await restore(backup, target)).code).toBe(0);
   expect(existsSync(waiting)).toBe(false);

@@ -87,7 +87,10 @@ class JumpedDatabase {
     await until(() => this.#opened().archiveLag()?.files === 0);
   }
 
-  /** Returns the time this many minutes after the start, in a format that the command accepts. */
+  /**
+   * Returns the time that is the given number of minutes after the start, in a format that the
+   * command accepts.
+   */
   moment(minutes: number): string {
     return new Date(this.startMs + minutes * MINUTE_MS).toISOString();
   }

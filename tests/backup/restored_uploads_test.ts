@@ -1,5 +1,5 @@
 /**
- * Tests uploads in point-in-time restores: which of them remain when their tables are dropped, and
+ * Tests uploads in point-in-time restores: which uploads remain when their tables are dropped, and
  * which are reported as lost.
  */
 import { Database as Sqlite } from "bun:sqlite";
@@ -114,7 +114,7 @@ function openPending(): string[] {
     try {
       return [readlinkSync(`/proc/self/fd/${name}`)];
     } catch {
-      // Listing the directory opened this descriptor, and has closed it again.
+      // Listing the directory opened this descriptor, which has been closed since.
       return [];
     }
   });

@@ -54,10 +54,10 @@ testThoroughly(
     const points: number[] = [];
     while (points.length < RANDOM_POINTS) {
       const seq = world.backupSeq + Math.floor(random.unit() * span);
-      // At a point in time while a definition is being made, the object may or may not exist.
+      // While a definition is being changed, the object may or may not exist at a point in time.
       if (!isBeside(seq)) points.push(seq);
     }
-    // The points to restore are next to definitions and at both ends.
+    // The restored points are next to definitions and at both ends of the log.
     points.push(...world.definitions.map(({ before }) => before).slice(0, DEFINITION_POINTS));
     points.push(world.backupSeq, world.endSeq);
     expect(points).toHaveLength(RANDOM_POINTS + DEFINITION_POINTS + 2);
@@ -104,7 +104,7 @@ testThoroughly("a backup that cannot reach the point is refused, and nothing cha
   };
   const logs = (files: string[]): string[] => files.filter((file) => file.endsWith(".wal"));
   const lists = (files: string[]): string[] => files.filter((file) => file.endsWith(".json"));
-  // The archive contains the files after the one in which the backup ends.
+  // The archive contains the log files after the file in which the backup ends.
   const cases: [why: string, archive: string, seq: number, code: number, text: string][] = [
     [
       "beyond all",

@@ -1,4 +1,4 @@
-/** Tests the real disk in a separate directory. */
+/** Tests the implementation of the real disk in a separate directory. */
 import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

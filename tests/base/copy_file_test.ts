@@ -1,6 +1,6 @@
 /**
- * Verifies that a copied file has the same contents as the original, and that each piece is
- * durable before the copy counts as finished.
+ * Verifies that a copied file has the same contents as the original, and that each part is durable
+ * before the copy counts as finished.
  */
 import { expect, test } from "bun:test";
 import { crc32 } from "../../src/base/checksum.ts";

@@ -1,4 +1,4 @@
-/** Verifies that each item in a list of deadlines is called once, on time and in order. */
+/** Verifies that a list of deadlines calls each of its items once, on time and in order. */
 import { expect, test } from "bun:test";
 import { Deadlines, type TimedItem } from "../../src/base/deadlines.ts";
 import { ManualClock } from "../support/manual_clock.ts";

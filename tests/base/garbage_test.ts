@@ -1,7 +1,7 @@
 /**
- * Verifies that a collection follows once a lot of memory has been released, and that small
- * amounts do not cause a collection each. The tests record the calls to the runtime instead of
- * making them.
+ * Verifies that a garbage collection follows once a lot of memory has been released, and that
+ * small amounts do not each cause a collection. The tests record the calls to the runtime instead
+ * of making them.
  */
 import { expect, spyOn, test } from "bun:test";
 import {

@@ -1,6 +1,7 @@
 /**
- * Verifies that an array keeps all its values while it moves to larger memory, even if values are
- * changed and removed in the meantime, and that no single step of the move takes a long time.
+ * Verifies that a growing array keeps all its values while it moves to larger memory, even if
+ * values are changed and removed in the meantime, and that no single step of the move takes a long
+ * time.
  */
 import { describe, expect, test } from "bun:test";
 import { Growth } from "../../src/base/growth.ts";
@@ -42,8 +43,8 @@ test("a large array moves in pieces, and is replaced once it is full", () => {
   }
   expect(array.length).toBe(4 * LARGE);
   expect(array.every((value, index) => value === index + 7)).toBe(true);
-  // Between two checks, 4096 values are appended, and at most 5.5 values are moved for each of
-  // them.
+  // Between two checks, 4096 values are appended, and at most 5.5 values are moved for each
+  // appended value.
   expect(largest).toBeLessThan(23_000);
 });
 

@@ -1,5 +1,5 @@
 /**
- * Verifies that logging resumes after the files could not be written, and that the log reports how
+ * Verifies that logging resumes after its files could not be written, and that the log reports how
  * many lines are missing.
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
@@ -24,7 +24,7 @@ import { fileMissing, testUnless } from "../support/requirements.ts";
 const FLUSH_MS = 200;
 const RETRY_MS = 10_000;
 
-/** A device that is always full. Not every system has it. */
+/** A device that is always full. Not every system has this device. */
 const FULL = "/dev/full";
 const fullTest = testUnless(fileMissing(FULL));
 
@@ -120,7 +120,7 @@ fullTest(
     ]);
     rmSync(file);
     writeFileSync(file, "a line that was to");
-    // Nothing is retried too early. After the pause, the retry happens even if no line is logged.
+    // No write is retried too early. After the pause, the retry happens even if no line is logged.
     clock.advance(RETRY_MS - FLUSH_MS - 1);
     expect(linesOf()).toEqual(["a line that was to"]);
     clock.advance(1);

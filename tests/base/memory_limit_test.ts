@@ -55,14 +55,14 @@ test("findMemoryLimit returns the smallest limit of a version 2 control group an
 });
 
 test("findMemoryLimit reads the container's own control group at the root of the mount", () => {
-  // Version 2 in a control group namespace: the path reveals nothing.
+  // With version 2 in a control group namespace, the path reveals nothing.
   const inner = { "/proc/self/cgroup": "0::/\n", "/proc/self/mountinfo": V2_MOUNT };
   const limit = { bytes: 512 * MIB, source: "memory.max of /sys/fs/cgroup" };
   expect(found({ ...inner, "/sys/fs/cgroup/memory.max": String(512 * MIB) })).toEqual(limit);
-  // A process that joined from outside sees a path above its root.
+  // A process that joined a control group namespace from outside sees a path above its root.
   const joined = { ...inner, "/proc/self/cgroup": "0::/../../user.slice\n" };
   expect(found({ ...joined, "/sys/fs/cgroup/memory.max": String(512 * MIB) })).toEqual(limit);
-  // Version 1: the path is the host's, and only its last part is mounted.
+  // With version 1 of control groups, the path is the host's, and only its last part is mounted.
   const old = {
     "/proc/self/cgroup": "5:pids:/docker/abc\n4:cpu,memory:/docker/abc/worker\n0::/docker/abc\n",
     "/proc/self/mountinfo":

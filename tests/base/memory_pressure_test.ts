@@ -1,6 +1,6 @@
 /**
- * Tests when memory is released, how often it is released if little is freed, and when work has to
- * wait.
+ * Tests when memory is released, how often it is released if little can be freed, and when work
+ * has to wait.
  */
 import { expect, test } from "bun:test";
 import { MemoryPressure } from "../../src/base/memory_pressure.ts";
@@ -10,7 +10,10 @@ import { ManualClock } from "../support/manual_clock.ts";
 class Usage {
   readonly clock: ManualClock = new ManualClock();
   used = 0;
-  /** How much memory remains in use after a release; undefined if a release frees nothing. */
+  /**
+   * The amount of memory that remains in use after a release; undefined if a release frees
+   * nothing.
+   */
   least: number | undefined;
   /** The amounts of memory in use at the times when new work had to wait. */
   readonly tightAt: number[] = [];
@@ -59,7 +62,7 @@ test("memory is not released again before a pause, which doubles while little is
 test("the pause ends once the memory has grown by more than a twentieth", () => {
   const usage = new Usage();
   expect([75, 78, 80, 81, 84, 86].map((used) => usage.countWith(used))).toEqual([1, 1, 1, 2, 2, 2]);
-  // Growth is measured from the lowest use since the last release.
+  // Growth is measured from the lowest memory use since the last release.
   expect([72, 77, 78].map((used) => usage.countWith(used))).toEqual([2, 2, 3]);
 });
 

@@ -1,4 +1,4 @@
-/** Tests "Did you mean": which known name a mistyped name most likely stands for. */
+/** Tests "Did you mean": the choice of the known name that a mistyped name most likely means. */
 import { expect, test } from "bun:test";
 import { nearestName } from "../../src/base/nearest_name.ts";
 

@@ -1,4 +1,4 @@
-/** Verifies that numbers written as JSON text from tables read back as the same numbers. */
+/** Verifies that numbers from tables, written as JSON text, read back as the same numbers. */
 import { expect, test } from "bun:test";
 import { millisecondsText, seqText } from "../../src/base/number_text.ts";
 

@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { ipFromText } from "../../src/base/ip_address.ts";
 import { senderOf } from "../../src/base/sender.ts";
 
-/** Returns the sender for an address in text form. */
+/** Returns the sender that an address in text form belongs to. */
 function senderBehind(text: string): string {
   const ip = ipFromText(text);
   return ip === undefined ? "none" : senderOf(ip);

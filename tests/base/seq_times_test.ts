@@ -29,7 +29,7 @@ class World {
     return new SeqGenerator({ clock: this.clock, nodeId: 0, nodeBits: 0, last, times, onSetBack });
   }
 
-  /** Ends the process, and starts a new one at the newest id on disk. */
+  /** Ends the simulated process, and starts a new process at the newest id on disk. */
   restart(): void {
     this.seqs = this.opened(this.seqs.last);
   }

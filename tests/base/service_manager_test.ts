@@ -1,6 +1,6 @@
 /**
- * Tests the message to a service manager. A Python program plays the manager, because Python
- * supports Unix datagram sockets.
+ * Tests the message that the server sends to a service manager. A Python program plays the
+ * manager, because Python supports Unix datagram sockets.
  */
 import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";

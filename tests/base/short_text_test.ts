@@ -1,4 +1,4 @@
-/** Tests texts that are shortened for display. */
+/** Tests shortening texts for display. */
 import { expect, test } from "bun:test";
 import { beginningOf, endOf, withoutMiddle } from "../../src/base/short_text.ts";
 

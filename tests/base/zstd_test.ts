@@ -1,6 +1,6 @@
 /**
  * Verifies that Zstandard restores blocks of every length, and detects data that was not
- * compressed in this way.
+ * compressed with it.
  */
 import { expect, spyOn, test } from "bun:test";
 import { AssertionError } from "../../src/base/assert.ts";

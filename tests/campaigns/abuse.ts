@@ -7,10 +7,12 @@
  * inserts rows, reads by key and follows its own rows a hundred times a second. The following
  * count as faults: the server exits; the victim is refused or gets no response; the victim's 99th
  * percentile is above --p99 ms; memory grows by more than a full send queue for each socket plus
- * 200 MB. For sockets that send unfinished bodies or messages, the limit is the number of
- * unfinished bytes that the server accepts from a single address, instead of the queues.
+ * 200 MB. For sockets that send unfinished bodies or messages, the memory limit is not based on
+ * send queues, but on the number of unfinished bytes that the server accepts from a single
+ * address.
  *
- * Exits with 1 if there is any fault. It uses only the loopback interface, and stops by itself.
+ * Exits with 1 if there is any fault. The script uses only the loopback interface, and stops by
+ * itself.
  */
 
 import { countOption, readOptions, seedOption, someOf } from "../../scripts/support/arguments.ts";

@@ -19,7 +19,7 @@ const STORMING_SOCKETS = 50;
  */
 const LARGE_MESSAGE_BYTES = 2 ** 20;
 
-/** A size just below the one at which the server closes the socket. */
+/** A message size just below the size at which the server closes the socket. */
 const UNFINISHED_BYTES = 3_900_000;
 
 const UNFINISHED_FRAME = RawSocket.frame(OPCODE.text, Buffer.alloc(UNFINISHED_BYTES, " ")).subarray(
@@ -31,7 +31,7 @@ const FRAGMENT = Buffer.alloc(65_000, " ");
 
 const INFLATING = Bun.gzipSync(Buffer.alloc(100 * LARGE_MESSAGE_BYTES));
 
-/** How long the generator yields, in milliseconds, so that the kernel's buffers can drain. */
+/** How long the abuse pauses, in milliseconds, so that the kernel's buffers can drain. */
 const PAUSE_MS = 5;
 
 export const ABUSE_NAMES = [

@@ -1,6 +1,6 @@
 /**
- * Defines what all attacks have in common: the server, the tokens of its users, and the amount to
- * send.
+ * Defines the inputs that all attacks share: the server, the tokens of its users, and the amount
+ * to send.
  */
 import type { Chance } from "../../../scripts/support/chance.ts";
 import type { ServerProcess } from "../../support/server_process.ts";

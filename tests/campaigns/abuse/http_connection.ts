@@ -40,7 +40,9 @@ export class HttpConnection {
     return this.#isClosed;
   }
 
-  /** Sends a request. Must be called only after the response to the previous one has arrived. */
+  /**
+   * Sends a request. Must be called only after the response to the previous request has arrived.
+   */
   async post(path: string, body: object): Promise<HttpAnswer> {
     const text = JSON.stringify(body);
     const pending = Promise.withResolvers<HttpAnswer>();

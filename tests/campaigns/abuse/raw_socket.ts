@@ -7,7 +7,7 @@ import type { Socket } from "bun";
 const OPEN_MS_MAX = 30_000;
 
 /**
- * The maximum number of sockets that are opened at once. Any more would only fill the kernel's
+ * The maximum number of sockets opened at the same time. More sockets would only fill the kernel's
  * queue.
  */
 const OPENING_MAX = 50;
@@ -37,8 +37,8 @@ export class RawSocket {
   }
 
   /**
-   * Connects and upgrades.
-   * @param token The bearer token. Without one, the socket is not logged in.
+   * Connects to the server and upgrades the connection to a WebSocket.
+   * @param token The bearer token. Without a token, the socket is not logged in.
    */
   static async open(url: string, token?: string): Promise<RawSocket> {
     const { hostname, port, host } = new URL(url);
@@ -82,7 +82,7 @@ export class RawSocket {
 
   /**
    * Stops reading permanently. The bytes sent by the server then fill up the kernel's buffers, and
-   * after that the server's own.
+   * then the server's own buffers.
    */
   stopReading(): void {
     this.#socket.pause();
@@ -104,7 +104,7 @@ export class RawSocket {
     this.sendBytes(RawSocket.frame(opcode, payload, { isFinal }));
   }
 
-  /** Returns a frame as bytes. */
+  /** Returns the bytes of a frame. */
   static frame(
     opcode: number,
     payload: Uint8Array,

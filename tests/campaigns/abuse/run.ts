@@ -1,5 +1,5 @@
 /**
- * Runs one kind of abuse against a new server: the victim starts, the abuse runs alongside it, and
+ * Runs one kind of abuse against a new server. The victim starts, the abuse runs alongside it, and
  * the effects on the victim and on the server are then judged.
  */
 

@@ -19,7 +19,7 @@ const KNOWN = "mallory_0";
 
 const STATUSES: ReadonlySet<number> = new Set([200, 202, 401, 403, 429]);
 
-/** Pairs of attempts whose responses must look the same to a stranger. */
+/** Pairs of attempts to which the responses must look the same to a stranger. */
 const ALIKE: readonly (readonly [string, string])[] = [
   ["free name", "taken name"],
   ["link for nobody", "link for a user"],

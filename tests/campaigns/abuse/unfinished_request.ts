@@ -1,7 +1,7 @@
 /** An SQL request that sends nearly all of its body and withholds the end. */
 import type { Socket } from "bun";
 
-/** A size just below that from which the server treats a body as large. */
+/** A body size just below the size from which the server treats a body as large. */
 const BODY_BYTES = 1_048_000;
 
 const KEPT_BACK_BYTES = 10;
