@@ -1,7 +1,7 @@
 /**
- * Tests FOR SYSTEM_TIME AS OF, which reads tables as they were at an earlier seq or time, in every
- * kind of block, on the event loop, in a reader and divided among readers. Also tests the rights
- * that callers need, and reads beyond the limit of history.
+ * Tests FOR SYSTEM_TIME AS OF, which reads tables as they were at an earlier seq or time. Covers
+ * every kind of query block, on the event loop, in a reader and divided among readers. Also tests
+ * the rights that callers need, and reads beyond the limit of history.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { ManualClock } from "../support/manual_clock.ts";
@@ -23,8 +23,8 @@ const FILL = `CREATE NAMESPACE app; USE app;
   INSERT INTO mine SELECT g, g * 2 FROM generate_series(1, 100) g`;
 
 /**
- * Changes that replace most rows, some of them twice, delete some rows, and insert some of those
- * again.
+ * Changes that replace most rows, some of them twice, delete some rows, and insert some of the
+ * deleted rows again.
  */
 const CHANGES = [
   "STORAGE FLUSH TABLE app.t",

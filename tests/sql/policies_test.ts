@@ -1,8 +1,8 @@
 /**
- * Tests row policies: which rows each kind of statement reads and writes under them.
+ * Tests row policies: the rows that each kind of statement reads and writes under them.
  *
- * Ann and Ben are members of room 1, Cat of room 2, and Sam is a service to which no policy
- * applies.
+ * Ann and Ben are members of room 1, Cat is a member of room 2, and Sam is a service to which no
+ * policy applies.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";
@@ -279,7 +279,7 @@ describe("policies restrict the rows that are written", () => {
     expect(await as("ann", "UPDATE app.messages SET author = 'ben' WHERE id = 1")).toBe(
       "PERMISSION_DENIED",
     );
-    // The author of the change would not see the resulting row.
+    // After the change, its author could no longer see the row.
     expect(await as("ann", "UPDATE app.messages SET room = 2 WHERE id = 1")).toBe(
       "PERMISSION_DENIED",
     );

@@ -1,6 +1,6 @@
 /**
- * Tests comparisons of REAL with DECIMAL and with parameters. Every way to compare a value with
- * 0.1 has the same result.
+ * Tests comparisons of REAL with DECIMAL and with parameters. However a REAL is compared with 0.1,
+ * the result is the same.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";

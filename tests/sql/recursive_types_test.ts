@@ -1,7 +1,7 @@
 /**
- * Verifies that a recursive query returns the values that its steps compute, without rounding
- * numbers to the digits of the first row or truncating strings. The expected numbers were compared
- * with PostgreSQL 15.
+ * Verifies that a recursive query returns the values that its steps compute. Numbers are not
+ * rounded to the digits of the first row, and strings are not truncated. The expected numbers were
+ * compared with PostgreSQL 15.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";

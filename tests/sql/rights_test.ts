@@ -1,6 +1,6 @@
 /**
- * Tests the rights of each role: which statements it may run, for which users it may act, and
- * which rows it sees.
+ * Tests the rights of each role: the statements it may run, the users for whom it may act, and the
+ * rows it sees.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";
@@ -75,7 +75,7 @@ const MATRIX: readonly (readonly [string, readonly string[]])[] = [
 
 describe("every role has exactly its rights", () => {
   test.each(MATRIX)("each role has its rights for: %s", async (sql, expected) => {
-    // DROP is only checked rather than run, so that the object remains.
+    // A DROP statement is checked but not run, so that its object remains for the next user.
     const check = sql.startsWith("DROP");
     for (const [i, userId] of USERS.entries()) {
       engine.userId = userId;

@@ -1,5 +1,5 @@
 /**
- * Tests rows as values: in clients' cells, in readers, on disk and in live queries.
+ * Tests row values: in clients' cells, in readers, on disk and in live queries.
  * `cases/row_values.slt` compares their meaning with PostgreSQL's.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";

@@ -155,7 +155,7 @@ describe("the runner supports extensions of the sqllogictest format", () => {
     expect(await faultOf('result 2 query UU\n----\n"x"\n1.5')).toBeUndefined();
     expect(await faultOf('result 2 query UU\n----\n"x"\n2')).toContain("wanted");
     expect(await faultOf("result 3 count 0")).toContain("no result");
-    // Every check counts, not only the last one.
+    // All checks of a result count, not only the last check.
     expect(await faultOf("result 1 count 4\nresult 1 count 3")).toContain("1: its count is 3");
     expect(() => parseSlt("statement ok\nX\n\nresult 1 number 3", "postgresql")).toThrow("line 4");
   });
@@ -196,7 +196,9 @@ function resultOf(parts: Partial<SltResult>): SltResult {
   return { columns: [], rows: [], count: undefined, text: "", ...parts };
 }
 
-/** Returns why the first case fails when every request gets the same response. */
+/**
+ * Returns the reason why the first case in a file fails if every request gets the same response.
+ */
 async function reasonOf(text: string, answer: SltAnswer): Promise<string | undefined> {
   const report = await runSlt(text, { execute: () => Promise.resolve(answer) });
   return report.failures[0]?.reason;

@@ -1,7 +1,7 @@
 /**
- * Verifies that a query that lists the keys of its rows looks them up, and has the same result as
- * a scan. The tests examine the plan, and compare random lists with the same condition on an
- * expression that hides the column.
+ * Verifies that a query that lists the keys of its rows looks these keys up, and has the same
+ * result as a scan. The tests examine the plan, and compare random key lists with the same
+ * condition on an expression that hides the column.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
@@ -14,7 +14,10 @@ function countedUpTo(count: number): string {
   return Array.from({ length: count }, (_, i) => i).join(", ");
 }
 
-/** Returns the first `count` keys of `lines`, after one additional key. */
+/**
+ * Returns `count` ascending keys: (0, 0), which `lines` does not contain, and then the first keys
+ * of `lines`.
+ */
 function firstKeys(count: number): (readonly [number, number])[] {
   return Array.from({ length: count }, (_, i) => [Math.floor(i / 3), i % 3]);
 }
@@ -63,18 +66,18 @@ describe("queries look up a list of keys", () => {
     ["SELECT v FROM lines WHERE (o, l) IN ((1, 1), (2, 1), (2, 1))", "any of 3", 2],
     ["SELECT v FROM lines WHERE (o = 1 AND l = 1) OR (o = 2 AND l IN (0, 2))", "any of 3", 3],
     ["SELECT v FROM words WHERE w IN ('w1', 'w3000', 'x')", "any of 3", 2],
-    // Keys are looked up as long as they are fewer than the rows.
+    // Keys are looked up as long as the table has more rows than the list has keys.
     [`SELECT v FROM parts WHERE id IN (${countedUpTo(4000)})`, "any of 4000", 3942],
     [`SELECT v FROM lines WHERE (o, l) IN (${pairs(1000)})`, "any of 1000", 999],
     [`SELECT v FROM lines WHERE (l, o) IN (${pairs(2000, "l, o")})`, "any of 2000", 1999],
     [`SELECT v FROM lines WHERE ${alternatives(1000)}`, "any of 1000", 999],
     [`SELECT v FROM lines WHERE (o, l) IN (${pairs(1000)}, (NULL, 1))`, "any of 1000", 999],
-    // Some of these arrays have elements of a different width.
+    // The elements of some of these arrays have a different integer type from the key.
     ["SELECT v FROM parts WHERE id = ANY ('{1,2,NULL}')", "any of the elements of '{1,2,NULL}'", 2],
     ["SELECT v FROM parts WHERE id = ANY (ARRAY[1, 2]::bigint[])", "any of 2", 2],
     ["SELECT v FROM parts WHERE id = ANY ('{1,2}'::smallint[])", "any of", 2],
-    // Each row is found once, although both alternatives list (1, 1), and one of them lists it
-    // twice.
+    // Each row is found once, although both alternatives list the key (1, 1), and one of them
+    // lists it twice.
     [
       "SELECT v FROM lines WHERE (o = 1 AND l IN (1, 2)) OR (o IN (1, 2, 1) AND l = 1)",
       "any of 5",

@@ -1,5 +1,5 @@
 /**
- * Tests SQL functions: whose rights they run with, their plans, transactions, restarts and live
+ * Tests SQL functions: the rights they run with, their plans, transactions, restarts and live
  * queries. The cases in `sql_functions.slt` have PostgreSQL's results.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";

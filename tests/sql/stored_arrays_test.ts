@@ -1,7 +1,7 @@
 /**
- * Verifies that columns of arrays and intervals contain the same values in the memtable, in
- * segments, in history and after a restart from the log, and that a statement finds the same rows
- * in each.
+ * Verifies that columns of arrays and intervals have the same values in the memtable, in segments,
+ * in history and after a restart from the log, and that a statement finds the same rows in each
+ * place.
  */
 import { expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";

@@ -2,7 +2,7 @@
  * Verifies that a number that looks like milliseconds or seconds, as from `Date.now()`, is stored
  * in a timestamp column as microseconds, and that a notice in the response shows the stored
  * timestamp. If a date or time type does not accept such a number, the error shows the form to
- * send.
+ * send instead.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";

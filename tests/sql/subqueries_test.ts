@@ -1,6 +1,6 @@
 /**
- * Tests the results of subqueries in edge cases, and the errors of subqueries that are refused. No
- * run affects the next one.
+ * Tests the results of subqueries in edge cases, and the errors of subqueries that are refused.
+ * Each query runs several times, to verify that no run affects the next.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
@@ -84,7 +84,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
       [2, 11],
     ],
   ],
-  // The name in the entry refers to the definition in scope where the entry is written.
+  // A name in a WITH entry is resolved where the entry is defined, not where the entry is used.
   [
     "SELECT id, (WITH c AS (SELECT t.x AS v) SELECT (SELECT max(v) FROM c) FROM s AS t WHERE t.id = 4) FROM t WHERE id < 3 ORDER BY 1",
     [
@@ -101,7 +101,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
       [4, 3],
     ],
   ],
-  // EXISTS never evaluates the select list of its query.
+  // EXISTS never evaluates the select list of its subquery.
   [
     "SELECT EXISTS (SELECT 1 / 0), EXISTS (SELECT FROM none), EXISTS (SELECT count(*) FROM none)",
     [[true, false, true]],
@@ -111,7 +111,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
     [[false, false]],
   ],
   ["SELECT id FROM t WHERE NOT EXISTS (SELECT 1 FROM s WHERE s.x = t.x) ORDER BY 1", [[2], [3]]],
-  // Scalar subqueries: without a row, the result is NULL, and an aggregate has a value even for a
+  // Scalar subqueries: without a row, the result is NULL. An aggregate returns a row even for a
   // key that no row has.
   ["SELECT (SELECT x FROM none), (SELECT count(*) FROM none)", [[null, 0]]],
   [
@@ -156,7 +156,8 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
     ],
   ],
   ["SELECT id FROM t WHERE (x, y) = (SELECT s.x, s.y FROM s WHERE s.id = t.id)", [[1]]],
-  // An invalid value in a row that no outer row needs must not fail the statement.
+  // An expression that would fail for an inner row must not fail the statement if no outer row
+  // needs that row.
   [
     "SELECT (SELECT 1 / (s.x - 7) FROM s WHERE s.id = t.x AND s.y = t.y) FROM t WHERE id = 1",
     [[0]],
@@ -190,13 +191,13 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
     "SELECT a.id FROM t a LEFT JOIN s b ON b.id = (SELECT max(id) FROM s WHERE s.x = a.x) WHERE b.id IS NULL ORDER BY 1",
     [[2], [3]],
   ],
-  // An aggregate on outer columns alone belongs to the outer query.
+  // An aggregate whose arguments are only outer columns belongs to the outer query.
   ["SELECT (SELECT max(t.id) + s.id FROM s WHERE s.id = 1) FROM t", [[5]]],
   [
     "SELECT y FROM t GROUP BY y HAVING EXISTS (SELECT 1 FROM s WHERE s.id = sum(t.x)) ORDER BY 1",
     [["a"], ["b"], [null]],
   ],
-  // A name refers to the nearest definition.
+  // A column name refers to the nearest definition.
   ["SELECT (SELECT count(*) FROM s WHERE x = 1) FROM t WHERE id = 2", [[2]]],
   ["SELECT count(*) FROM none WHERE x IN (SELECT x)", [[0]]],
   // Set operations: NULLs are equal, and ALL keeps duplicates.
@@ -278,7 +279,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
     [[10]],
   ],
   ["WITH RECURSIVE n AS (SELECT NULL AS i UNION SELECT 2) SELECT max(i) FROM n", [[2]]],
-  // A query that reads the rows of a recursive step, at any depth, runs again in each step.
+  // A subquery that reads the rows of a recursive step, at any depth, runs again in each step.
   [
     "WITH RECURSIVE t(n) AS (VALUES (1) UNION ALL (WITH a AS (SELECT * FROM t) SELECT n+1 FROM a WHERE n < 5 AND EXISTS (SELECT * FROM a))) SELECT * FROM t",
     [[1], [2], [3], [4], [5]],
@@ -602,11 +603,11 @@ describe("subqueries are limited in time and memory", () => {
   test("rows that are materialised for a subquery count as memory", async () => {
     const many = "SELECT a.id::text || repeat('x', 400) AS v FROM big a";
     expect(await engine.failure(`SELECT 'y' IN (${many})`)).toBe("MEMORY_EXCEEDED@1");
-    // The rows of the WITH entry and of the join are written to disk instead.
+    // Unlike the rows of IN, the rows of a WITH entry and of a join can be written to disk.
     expect(
       await engine.rows(`WITH a AS (${many}) SELECT count(*) FROM a, a b WHERE a.v = b.v`),
     ).toEqual([[20_000]]);
-    // Each of many reads releases its memory when it ends.
+    // Each of the many evaluations of this subquery releases its memory when it ends.
     const sql =
       "SELECT count(*) FROM t WHERE EXISTS (SELECT 1 FROM big b WHERE b.id + t.id < 0 ORDER BY v OFFSET 1)";
     expect(await engine.rows(sql)).toEqual([[0]]);
@@ -625,8 +626,9 @@ describe("subqueries are limited in time and memory", () => {
   });
 });
 
-// Verifies that a key computed on either side of such a join becomes a column of its own. The test
-// compares it with the same condition used as a value, which is evaluated row by row.
+// Verifies EXISTS with keys that are computed on both sides of the join. Each computed key becomes
+// a column of its own. The test compares the result with that of the same condition used as a
+// value, which is evaluated row by row.
 test.each([
   "s.c = t.c AND upper(s.c) = upper(t.c)",
   "s.b = t.b AND abs(s.a) = abs(t.a)",

@@ -82,7 +82,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
     `SELECT * FROM json_to_record('{"a":[1,2],"b":{"c":1}}') AS x(a INT[], b JSON)`,
     [["{1,2}", '{"c":1}']],
   ],
-  // A function may read the preceding items, with or without LATERAL.
+  // A table function may read the preceding FROM items, with or without LATERAL.
   [
     "SELECT id, p FROM t, string_to_table(a, ',') p ORDER BY 1, 2",
     [
@@ -121,7 +121,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
     ],
   ],
   ["SELECT generate_series(1, 3) + 10 AS v ORDER BY v DESC LIMIT 2", [[13], [12]]],
-  // All functions are expanded together for each input row.
+  // All table functions of a select list are expanded together for each input row.
   [
     "SELECT id, generate_series(1, 2) FROM t WHERE id < 3",
     [

@@ -2,8 +2,8 @@
  * Tests BEGIN … COMMIT: a transaction reads one snapshot and its own writes, and makes one commit.
  * Also tests which of two conflicting transactions succeeds.
  *
- * Two requests meet at a point chosen by the test: the first SELECT of the paused request yields
- * as if its time slice were over.
+ * The test chooses the point at which two requests meet: the first SELECT of the paused request
+ * yields as if its time slice were over.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import type { SqlResponse } from "../../src/sql/mod.ts";
@@ -13,7 +13,7 @@ import { TestEngine } from "../support/sql_engine.ts";
 /** Matches the stack trace of a request that yields between its statements or during binding. */
 const BINDING = /\bpauser\.ts.*\n.*\brequest\.ts/;
 
-/** The number of clock checks that take 10 ms each. */
+/** The maximum number of clock checks that each advance the clock by 10 ms. */
 const HURRIES_MAX = 100;
 
 /** A clock that, once armed, pauses the next request that yields. */
@@ -24,7 +24,8 @@ class PausingClock extends ManualClock {
   #resumed = Promise.withResolvers<void>();
 
   override monotonicMs(): number {
-    // The time slice of the request that reads is soon over, but its time limit is not exceeded.
+    // Advancing the clock soon ends the time slice of the reading request, without exceeding its
+    // time limit.
     if (this.#isArmed && this.#hurriedCount < HURRIES_MAX) {
       this.#hurriedCount += 1;
       this.advance(10);

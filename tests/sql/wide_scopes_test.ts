@@ -1,6 +1,6 @@
 /**
- * Verifies that names have the same meaning among many columns, where they are looked up in an
- * index, as among few.
+ * Verifies that names have the same meaning among many columns, which are looked up in an index,
+ * as among few.
  */
 import { afterAll, beforeAll, expect, spyOn, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";

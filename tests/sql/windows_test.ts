@@ -1,6 +1,6 @@
 /**
  * Tests window calls: the results match PostgreSQL's, invalid calls are refused, and the cost
- * grows with the number of rows, whatever the size of the frames.
+ * grows with the number of rows rather than with the size of the frames.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
@@ -217,7 +217,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
       ["9223372036854775807", 2],
     ],
   ],
-  // From an infinite value, an infinite offset reaches all finite numbers, but not NaN.
+  // An infinite offset from an infinite value reaches all finite numbers, but not NaN.
   ...["DOUBLE PRECISION", "REAL", "NUMERIC"].flatMap((type) =>
     (
       [
@@ -393,7 +393,7 @@ const FAILURES: readonly (readonly [sql: string, failure: string])[] = [
   ["SELECT 1 LIMIT rank() OVER ()", "INVALID_QUERY@1:15"],
   ["UPDATE t SET x = rank() OVER ()", "INVALID_QUERY@1:17"],
   ["VALUES (rank() OVER ())", "INVALID_QUERY@1:8"],
-  // Combinations that are refused.
+  // Combinations of clauses that window calls refuse.
   ["SELECT rank() FROM t", "INVALID_QUERY@1:7"],
   ["SELECT upper(g) OVER () FROM t", "INVALID_QUERY@1:7"],
   ["SELECT nothing(g) OVER () FROM t", "FUNCTION_NOT_FOUND@1:7"],
@@ -409,7 +409,7 @@ const FAILURES: readonly (readonly [sql: string, failure: string])[] = [
   ["SELECT lag(x, 1, g) OVER () FROM t", "TYPE_MISMATCH@1:11"],
   ["SELECT x, sum(id) OVER () FROM t GROUP BY g", "INVALID_QUERY@1:7"],
   ["SELECT g, rank() OVER (ORDER BY x) FROM t GROUP BY g", "INVALID_QUERY@1:32"],
-  // Windows that are contradictory or incomplete.
+  // Window definitions that are contradictory or incomplete.
   ["SELECT rank() OVER w FROM t", "INVALID_QUERY@1:19"],
   ["SELECT rank() OVER w FROM t WINDOW w AS (), w AS ()", "INVALID_QUERY@1:44"],
   ["SELECT rank() OVER w FROM t WINDOW w AS (v), v AS ()", "INVALID_QUERY@1:41"],
@@ -485,7 +485,7 @@ describe("window functions work over many rows", () => {
     }
   });
 
-  /** Returns a call's result for each row, in row order. */
+  /** Returns the results of a window call for all rows, in row order. */
   async function valuesOf(call: string): Promise<unknown[]> {
     const sql = `SELECT v FROM (SELECT id, ${call} AS v FROM n) q WHERE id % 97 = 0 ORDER BY id`;
     return (await engine.printed(sql)).map(([value]) => value);
@@ -494,7 +494,7 @@ describe("window functions work over many rows", () => {
   const x = (id: number): number => (id * 7919) % 1009;
   const ids = Array.from({ length: COUNT }, (_, id) => id).filter((id) => id % 97 === 0);
 
-  /** Computes the values over a ROWS frame directly from the definition. */
+  /** Computes window values over a ROWS frame directly from the definition of the frame. */
   function framed(before: number, after: number, fold: (values: readonly number[]) => number) {
     return ids.map((id) => {
       const start = Math.max(0, id - before);

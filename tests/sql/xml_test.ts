@@ -1,5 +1,5 @@
 /**
- * Tests what XML needs beyond its results: limits against hostile documents and paths, storage,
+ * Tests aspects of XML other than results: limits against hostile documents and paths, storage,
  * copies, other threads and parameters. The expected results are in `cases/xml.slt`.
  */
 import { expect, test } from "bun:test";

@@ -111,7 +111,7 @@ test("an acknowledged row lives as long as others and no seq repeats, whatever a
         lastSeq = seq;
         alive.set(key, TTL_MS);
         if (random.unit() < 0.3) await store.flush(1);
-        // Real time passes. Rows written in a step are as old as that step.
+        // Time passes, and all rows written so far age by the same amount.
         const passedMs = Math.floor(random.unit() * 20_000);
         world.clock.advance(passedMs);
         for (const [known, leftMs] of alive) alive.set(known, leftMs - passedMs);

@@ -1,6 +1,6 @@
 /**
- * Tests when tables are flushed, which depends on their number of rows, their age, and the size of
- * the memtables and the log.
+ * Tests when tables are flushed, which depends on their number of rows, their age, and the sizes
+ * of the memtables and the log.
  */
 import { expect, test } from "bun:test";
 import type { LocalStore, Store } from "../../src/storage/mod.ts";
@@ -118,7 +118,7 @@ test("a few rows keep at most one full log file, even after a restart", async ()
   };
   const store = await openStore({ ...parts, options });
   let id = 0;
-  /** Fills roughly this many log files with rows of the first table. */
+  /** Fills roughly the given number of log files with rows of the first table. */
   const fill = async (fileCount: number): Promise<void> => {
     for (const end = id + fileCount * 262; id < end; id += 1) {
       await commit(store, 1, "insert", [[id, "x".repeat(4000)]]);
@@ -131,8 +131,8 @@ test("a few rows keep at most one full log file, even after a restart", async ()
   await fill(0.5);
   expect(flushed(store)).toEqual([]);
   await fill(1);
-  // Most rows in the log belong to the first table. The second table has only one row, for which
-  // the log would have to keep the file.
+  // Most rows in the log belong to the first table. The second table has only one row, but the log
+  // would have to keep a whole file for it.
   expect(flushed(store)).toEqual([2]);
   expect(firstFile()).toBeLessThan(2);
   await store.flush(1);
@@ -140,7 +140,7 @@ test("a few rows keep at most one full log file, even after a restart", async ()
   await commit(store, 2, "insert", [[2, "b"]]);
   await fill(1);
   await store.flush(1);
-  // At most one flush every four seconds shortens the log.
+  // Flushes that shorten the log are at least four seconds apart.
   expect(store.stats(2).unflushedVersions).toBe(1);
   await store.close();
 
@@ -172,7 +172,8 @@ test("memtables that are too large together are flushed, largest first, down to 
   await add(2, 12);
   expect(flushed()).toEqual([]);
   await add(3, 6);
-  // The second table has the most rows. The others together have slightly more than half.
+  // The second table has more rows than any other table. The other tables together have slightly
+  // more than half of the rows.
   expect(flushed().toSorted((left, right) => left - right)).toEqual([1, 2]);
   expect(store.stats(3).unflushedVersions).toBe(6);
   await store.close();

@@ -74,7 +74,7 @@ test("intact files that were exchanged count as damaged, and are not read as eac
 
 /**
  * Returns a segment whose deletion vector is in its second generation, and the contents of the
- * first.
+ * first generation.
  */
 async function secondGeneration(): Promise<{
   readonly disk: SimulatedDisk;
@@ -182,13 +182,13 @@ test.each([
   await commit(store, 1, "update", [[2, "replaced in the log"]]);
   await store.close();
   for (let at = 8; at < 6000; at += 40) disk.damage(`${PATHS.segments}/1/${name}`, at);
-  // The first start finds the damage. The second already knows about it.
+  // The first start finds the damage. The second start already knows about it.
   for (let start = 0; start < 2; start += 1) {
     const again = await openStore({ disk, manifest, definitions });
     expect(manifest.load().segments.map(({ quarantined }) => quarantined)).toEqual([true, false]);
     expect(() => idsOf(again)).toThrow(`${PATHS.segments}/1/1.seg`);
     expect(await conditionOf(Promise.resolve().then(() => idsOf(again)))).toBe("DATA_DAMAGED");
-    // A version newer than the damage is returned as usual.
+    // A version that is newer than the damaged segment is returned as usual.
     const lookup = { owner: SHARED_OWNER, columnIds: [2], upTo: again.visibleSeq };
     expect(again.lookup(1, { ...lookup, key: [2] })).toEqual(["replaced in the log"]);
     expect(() => again.lookup(1, { ...lookup, key: [3] })).toThrow();
@@ -284,7 +284,7 @@ test("a part of a segment that the disk cannot read counts as damage in that seg
   await commit(store, 1, "insert", [[1, "a"]]);
   await commit(store, 2, "insert", [[1]]);
   await store.flush(1);
-  // Opens the file but reads no chunk of it.
+  // Opens the segment file, but reads no chunk of it.
   const key = { owner: SHARED_OWNER, key: [2], columnIds: [2], upTo: store.visibleSeq };
   expect(store.lookup(1, key)).toBeUndefined();
   disk.faultPlan = (operation, touched) =>
@@ -296,10 +296,10 @@ test("a part of a segment that the disk cannot read counts as damage in that seg
   await store.close();
 });
 
-// Verifies that a segment that recovery could not read loses no more than one that a statement
-// could not read. Only the log says that one of its rows was replaced. The disk can read the
-// segment again before the flush that lets the log drop this record, during that flush, or not
-// even then.
+// Verifies that a segment that recovery could not read loses no more rows than a segment that a
+// statement could not read. Only the log says that a row of the segment was replaced. The disk can
+// read the segment again before the flush that lets the log drop this record, during that flush,
+// or not even then.
 test.each([
   ["before the next start", "live"],
   ["before the flush", "live"],
@@ -319,7 +319,7 @@ test.each([
     await commit(store, 2, "insert", [[1]]);
     await store.close();
 
-    // The file opens, but its rows cannot be read.
+    // The segment file opens, but its rows cannot be read.
     let readCount = 0;
     disk.faultPlan = (operation, touched) => {
       if (operation !== "read" || touched !== path) return undefined;
@@ -362,7 +362,7 @@ test("a damaged segment does not prevent a store from opening, even if the log r
     await commit(store, 2, "insert", [[1]]);
     await store.close();
     disk.damage(`${PATHS.segments}/1/${file}`, 7);
-    // The first start finds the damage. The second already knows about it.
+    // The first start finds the damage. The second start already knows about it.
     for (let start = 1; start <= 2; start += 1) {
       const again = await openStore({ disk, manifest, definitions });
       expect(readRows(again, OTHER).length).toBe(1);

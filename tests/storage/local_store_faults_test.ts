@@ -224,7 +224,8 @@ function fullAtName(): SimulatedDisk {
   return disk;
 }
 
-// In these cases, a full disk leaves its own state unknown, so the store does not wait for space.
+// In these cases, the state of a full disk is unknown, so the store stops instead of waiting for
+// free space.
 test.each([
   ["the sync of the file before", "relaxed", () => new FullAtRollDisk(new SimulatedDisk())],
   ["the name of the new file", "sync", fullAtName],

@@ -57,7 +57,7 @@ interface SimulationOptions extends Partial<LocalStoreOptions> {
 class Simulation {
   readonly random: SeededRandom;
   readonly options: Partial<LocalStoreOptions>;
-  /** How many of a hundred steps are flushes. */
+  /** The number of flushes among a hundred steps. */
   readonly flushSteps: number;
   mergeCount = 0;
   disk = diskWithStorages();
@@ -66,7 +66,10 @@ class Simulation {
   clock = new ManualClock();
   model = new StoreModel(TABLES);
   ackedSeq = 0;
-  /** How many times the store has been restarted. Effects of an earlier store are ignored. */
+  /**
+   * The number of times that the store has been restarted. Late effects of an earlier store are
+   * ignored.
+   */
   life = 0;
   store: LocalStore | undefined;
 
@@ -129,8 +132,8 @@ class Simulation {
   }
 
   /**
-   * Stages a write as a large commit would, whatever its size; undefined if a key is written
-   * twice.
+   * Stages a write as a large commit would, whatever its size. Returns undefined if a key is
+   * written twice.
    */
   #staged(store: LocalStore, { writes }: { writes: readonly TableWrite[] }): Commit | undefined {
     const keys = writes.flatMap(({ owner, rows, tableId }) =>
@@ -145,7 +148,7 @@ class Simulation {
 
   async flush(store: LocalStore): Promise<void> {
     const flushing = store.flush(this.random.pick(TABLES).tableId);
-    // Occasionally, other commits come in between.
+    // Sometimes another commit is made while the flush is running.
     if (this.random.chance(0.5)) {
       await settled(this.random.below(3));
       this.commit(store);

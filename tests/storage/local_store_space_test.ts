@@ -44,7 +44,7 @@ test("a full disk rolls the whole group of commits back, and the store recovers 
     operation === "write" && path.endsWith(".wal") && !isWipe
       ? { code: "ENOSPC", bytesWritten: 50 }
       : undefined;
-  // Wiping overwrites existing bytes, for which there is always space.
+  // Wiping overwrites existing bytes of the log, for which there is always space.
   let isWipe = false;
   const plan = disk.faultPlan;
   disk.faultPlan = (operation, path) => {
@@ -69,7 +69,7 @@ test("a full disk rolls the whole group of commits back, and the store recovers 
     1, 2, 3,
   ]);
   disk.faultPlan = undefined;
-  // The refused group's keys can be written again, because nothing of the group remains.
+  // The keys of the refused group can be inserted again, because nothing of the group remains.
   await commit(store, 1, "insert", [[4, "d"]]);
   await commit(store, 1, "update", [[1, "e"]]);
   await commit(store, 1, "delete", [[2, "b"]]);
@@ -80,7 +80,7 @@ test("a full disk rolls the whole group of commits back, and the store recovers 
   await Promise.all([store.close(), again.close()]);
 });
 
-/** Returns the ids of all rows in order; empty until there is an order. */
+/** Returns the ids of all rows in an ordered scan; empty until the order has been built. */
 function orderedIdsOf(store: Store, upTo: Seq): unknown[] {
   const scan = store.scanOrdered(1, {
     owner: SHARED_OWNER,
@@ -111,7 +111,7 @@ test("rows hidden by a deletion are visible again after a full disk has rolled i
     const { lastSeq } = store.apply({
       writes: [{ tableId: 1, owner: SHARED_OWNER, operation: "delete", rows: rows.slice(0, 5000) }],
     });
-    // To a statement that runs in the meantime, the rows are deleted.
+    // A statement that runs in the meantime sees the rows as deleted.
     expect(readRows(store, TABLE, { upTo: lastSeq })).toHaveLength(1000);
     expect(orderedIdsOf(store, lastSeq)).toEqual(ids.slice(5000));
     expect(await conditionOf(store.durable(lastSeq))).toBe("DISK_FULL");
@@ -162,7 +162,8 @@ test("a disk that does not report its free space does not prevent writes", async
   };
   const store = await openStore({ disk, definitions: [TABLE], options, onFatal });
   disk.isSilent = true;
-  // There is space for another log file, and enough commits for a check of the free space.
+  // There is space for another log file. The commits are numerous enough to trigger a check of the
+  // free space.
   for (let id = 0; id < 300; id += 1) await commit(store, 1, "insert", [[id, "x".repeat(100)]]);
   expect([fatal, idsOf(store).length]).toEqual([undefined, 300]);
   expect(() => store.lookAtSpace()).toThrow(DiskError);

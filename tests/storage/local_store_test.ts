@@ -1,4 +1,4 @@
-/** Tests the guarantees that the store gives its callers, each in a test of its own. */
+/** Tests the guarantees that the store gives its callers, each in a separate test. */
 import { expect, test } from "bun:test";
 import { SEQ_EPOCH_MS, SEQ_ZERO, type Seq } from "../../src/base/seq.ts";
 import { type ChangedPartition, LocalStore, type Store } from "../../src/storage/mod.ts";
@@ -110,7 +110,8 @@ test("apply accepts no row of a batch if one of its rows is refused", async () =
   expect(await laterErrorCodeOf(refused)).toBe("DUPLICATE_KEY");
   expect(store.appliedSeq).toBe(before);
   expect(rowsOf(store, store.appliedSeq)).toEqual([[1, "a"]]);
-  // The rolled-back row's key is free again, and the row that it replaced can be replaced anew.
+  // The key of the rolled-back row can be inserted again, and the row that it replaced can be
+  // replaced anew.
   await commit(store, 1, "insert", [[2, "c"]]);
   await commit(store, 1, "update", [[1, "d"]]);
   expect(rowsOf(store)).toEqual([
@@ -433,7 +434,7 @@ test("LocalStore.open changes nothing in the manifest if it is refused", async (
   store.defineTable(OTHER);
   await commit(store, 2, "insert", [[1, "b"]]);
   await store.close();
-  // The first table has no definition either, although its segment is listed.
+  // The first table has no definition, although the manifest lists its segment.
   const opening = (): unknown => openStore({ disk, manifest: older, definitions: [OTHER] });
   expect(await laterErrorCodeOf(opening)).toBe("STORAGE_UNAVAILABLE");
   expect(older.load()).toEqual(manifest.load());

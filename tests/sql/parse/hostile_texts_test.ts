@@ -109,7 +109,7 @@ test("parseStatements adds up chains inside parentheses", () => {
   const chain = (inner: string): string => `(${inner}${" + 1".repeat(2400)})`;
   expect(parseStatements(`SELECT ${chain(chain("1"))}`).length).toBe(1);
   expect(errorOf(`SELECT ${chain(chain(chain("1")))}`).code).toBe("INVALID_SQL");
-  // The depths of adjacent constructs do not add up towards a limit.
+  // The depths of adjacent constructs are not added together, so they do not reach the limit.
   const list = Array.from({ length: 20 }, () => `f(${chain("1")})`).join(", ");
   expect(parseStatements(`SELECT ${list}`).length).toBe(1);
 });
@@ -157,7 +157,10 @@ test("parseRequest counts parameters and refuses those beyond the limit", () => 
   }
 });
 
-/** Returns statements with random damage: parts are cut, duplicated, swapped or replaced. */
+/**
+ * Returns a statement with random damage: parts of the text are cut, duplicated, swapped or
+ * replaced.
+ */
 function mutate(random: SeededRandom, text: string): string {
   const pieces = text.split(/(?<=\s)|(?=[(),;'".])/);
   for (let count = random.between(1, 3); count > 0; count--) {

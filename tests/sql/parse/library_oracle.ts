@@ -1,6 +1,6 @@
 /**
- * Uses pgsql-ast-parser as an oracle for trees. Its tree is compared with ours, without the parts
- * that only one of them has.
+ * Uses pgsql-ast-parser as an oracle for syntax trees. Compares its tree with ours after removing
+ * the parts that only one of them has.
  */
 import { parse } from "pgsql-ast-parser";
 import { parseStatements } from "../../../src/sql/parse/parser.ts";
@@ -16,13 +16,14 @@ function isLiteral(value: Json | undefined): value is JsonObject & { readonly va
   return isObject(value) && (value["type"] === "integer" || value["type"] === "numeric");
 }
 
-/** Returns our tree with the names that the library uses. */
+/** Returns our tree, renamed to the names that the library uses. */
 export function treeForLibrary(text: string): Json {
   return rewrite(bare(parseStatements(text)), (node) => {
     const { star: _star, text: _text, ...rest } = node;
     switch (node["type"]) {
       case "set":
-        // This node is an assignment. A SET statement has a variable instead.
+        // A `set` node with a column is an assignment. The node of a SET statement has a variable
+        // instead.
         return "column" in rest ? without(rest, "type") : { ...rest, set: setValue(rest["set"]) };
       case "parameter":
         return without(rest, "index");
@@ -103,7 +104,8 @@ function splitPosition(call: JsonObject): Json {
   return { ...call, args: [only["left"] ?? null, only["right"] ?? null] };
 }
 
-// A sign before a number is part of the number, even if a cast follows: `-1::int`.
+// The library reads a sign before a number as part of the number, even if a cast follows:
+// `-1::int`.
 function negated(node: JsonObject): Json {
   const { op, operand, type } = node;
   if (type !== "unary" || op !== "-" || !isObject(operand)) return node;

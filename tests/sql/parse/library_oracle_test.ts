@@ -25,7 +25,8 @@ import { libraryTree, libraryTreeIfRead, treeForLibrary } from "./library_oracle
 import { StatementGenerator } from "./statement_generator.ts";
 
 const STATEMENTS = amountOf({ usual: 200, thorough: 2000 });
-// The maximum length of a text. The library's time grows much faster than the text.
+// The maximum length of a generated text. The library's parsing time grows much faster than the
+// length.
 const TEXT_LENGTH_MAX = 110;
 
 test("parseStatements returns the tree of pgsql-ast-parser for generated statements", () => {

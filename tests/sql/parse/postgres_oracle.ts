@@ -1,6 +1,6 @@
 /**
- * Uses PostgreSQL's own parser (libpg-query) as an oracle. It must produce the same tree for a
- * text and for what our printer makes of our tree.
+ * Uses PostgreSQL's own parser (libpg-query) as an oracle. It must produce the same tree for an
+ * SQL text as for the text that our printer makes of our own tree.
  */
 import { loadModule, parseSync } from "libpg-query";
 import { DatabaseError } from "../../../src/base/errors.ts";
@@ -10,15 +10,16 @@ import { statementToSql } from "../../../src/sql/parse/print/print.ts";
 await loadModule();
 
 const LEFT_OUT = /location|_len$|_start$|_end$|^row_format$/;
-/** All trees use the same few names, so the decision for each name is cached. */
+/** Caches whether each field name is left out of trees. All trees use the same few names. */
 const leftOut = new Map<string, boolean>();
 
-// A bit of frameOptions that records whether BETWEEN was written.
+// The bit of `frameOptions` that records whether a window frame was written with BETWEEN.
 const FRAMEOPTION_BETWEEN = 0x10;
 
 /**
- * Returns PostgreSQL's tree without positions. Where a construct has two spellings, the tree does
- * not show which was used: `ROW(a, b)` or `(a, b)`, a frame with or without BETWEEN.
+ * Returns PostgreSQL's tree without positions. If a construct has two spellings, such as `ROW(a,
+ * b)` and `(a, b)`, or a frame with and without BETWEEN, the tree does not show which of them was
+ * used.
  */
 export function postgresTree(text: string): string {
   return JSON.stringify(parseSync(text), (key, value: unknown) => {
@@ -44,7 +45,7 @@ export function postgresTreeIfRead(text: string): string | undefined {
   }
 }
 
-/** Returns PostgreSQL's tree for the output of our printer for our tree. */
+/** Returns PostgreSQL's tree for the text that our printer makes of our tree. */
 export function printedForPostgres(text: string): string {
   return parseStatements(text)
     .map((statement) => statementToSql(statement))

@@ -1,7 +1,7 @@
 /**
  * Verifies that Tidemark parses everything that PostgreSQL parses, with the same meaning.
- * PostgreSQL's own parser (libpg-query) must produce the same tree for a text and for what our
- * printer makes of our tree.
+ * PostgreSQL's own parser (libpg-query) must produce the same tree for an SQL text as for the text
+ * that our printer makes of our own tree.
  */
 import { expect, test } from "bun:test";
 import { SeededRandom } from "../../support/seeded_random.ts";
@@ -35,8 +35,8 @@ test("parseExpression has the operator precedence of PostgreSQL", () => {
     const text = `SELECT ${generator.flatExpression()}`;
     const expected = postgresTreeIfRead(text);
     if (expected === undefined) {
-      // The only difference is in chains: PostgreSQL rejects `a IS NULL IS NULL`, but Tidemark
-      // allows it.
+      // The only difference is in chained tests: PostgreSQL rejects `a IS NULL IS NULL`, but
+      // Tidemark allows it.
       const isRefused = refuses(text);
       expect([text, isRefused || text.split(" IS ").length > 2]).toEqual([text, true]);
       continue;

@@ -48,7 +48,9 @@ export class StatementGenerator {
     return this.#nested(() => this.#expression());
   }
 
-  /** Returns operators without parentheses, so that their precedence determines the tree. */
+  /**
+   * Returns an expression without parentheses, so that operator precedence determines the tree.
+   */
   flatExpression(): string {
     const { pick, chance } = this.#tools();
     const operand = (): string =>
@@ -123,7 +125,7 @@ export class StatementGenerator {
       ` ON CONFLICT (a, b) DO UPDATE SET b = excluded.b WHERE ${this.expression()}`,
       " ON CONFLICT ON CONSTRAINT t_pkey DO NOTHING",
     ]);
-    // PostgreSQL does not accept columns before DEFAULT VALUES.
+    // PostgreSQL does not accept a column list before DEFAULT VALUES.
     const filled = this.#dialect === "library" ? "a, b" : pick(["a, b", `a[1], ${this.#part()}`]);
     const columns = source === "DEFAULT VALUES" ? "" : maybe(0.6, ` (${filled})`);
     const target = `${pick(TABLES)}${maybe(0.3, " AS k")}${columns}`;
@@ -249,7 +251,7 @@ export class StatementGenerator {
     ]);
   }
 
-  /** Returns definitions of partitions. */
+  /** Returns random definitions of partitions. */
   #partitions(table: string): string[] {
     return [
       `CREATE TABLE ${table} (a INT, b TEXT) PARTITION BY RANGE (a, (lower(b)) COLLATE n.c, b COLLATE d)`,
@@ -641,7 +643,7 @@ export class StatementGenerator {
     ])();
   }
 
-  /** Returns the name of a part of a column. */
+  /** Returns the name of a part of a column, such as an array element or a field. */
   #part(): string {
     const { pick } = this.#tools();
     return pick(["a[2]", "b.x", "a[1:2]", 'b."Mixed Case"[2]', `a[${this.expression()}].x.y`]);

@@ -1,5 +1,5 @@
 /**
- * Verifies what the parser keeps of the text of statements: their parts, their positions, and long
+ * Verifies how the parser keeps the text of statements: their parts, their positions, and long
  * lists of values in a compact form.
  */
 import { expect, test } from "bun:test";

@@ -39,7 +39,10 @@ const ALIKE: readonly string[] = [
   "SELECT EXTRACT(§year§ FROM a) FROM t",
 ];
 
-/** An unquoted word that is an option or a setting keeps its own kind of node. */
+/**
+ * Treats an identifier as a string, because an unquoted option or setting keeps its own kind of
+ * node.
+ */
 const withoutKinds = (node: unknown): unknown =>
   JSON.parse(JSON.stringify(node).replaceAll('"identifier"', '"string"'));
 

@@ -1,8 +1,9 @@
 /**
  * Verifies that partial indexes and indexes on expressions find rows, reject duplicates, and never
  * change a result. The tests examine plans and the number of rows they read, and compare
- * statements on two tables with the same rows, only one of which has indexes. Keys are computed in
- * memory, in files, in transactions, in a later build of the index and after a restart.
+ * statements on two tables with the same rows, only one of which has indexes. Index keys are
+ * computed in memory, in files, in transactions, when an index is built later, and after a
+ * restart.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";
@@ -56,7 +57,7 @@ async function messageOf(of: TestEngine, sql: string): Promise<string> {
 }
 
 /**
- * Asserts that a query returns the same rows as on the table without indexes, and returns them.
+ * Asserts that a query returns the same rows as on the table without indexes. Returns these rows.
  */
 async function requireSame(
   sql: string,

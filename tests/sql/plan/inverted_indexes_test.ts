@@ -54,8 +54,8 @@ function mostRows(plan: string): number {
 }
 
 /**
- * Asserts that a condition selects the same rows as on the table without indexes, and returns
- * their number.
+ * Asserts that a condition selects the same rows as on the table without indexes. Returns the
+ * number of these rows.
  */
 async function requireSame(condition: string): Promise<number> {
   const sql = `SELECT id FROM docs WHERE ${condition} ORDER BY id`;
@@ -65,7 +65,10 @@ async function requireSame(condition: string): Promise<number> {
 }
 
 describe("an inverted index finds rows", () => {
-  /** A condition, the index named in its plan, and the maximum number of rows that it reads. */
+  /**
+   * A condition, the index that its plan must name, and the maximum number of rows that the index
+   * may read.
+   */
   const FOUND: readonly (readonly [condition: string, index: string, rowsMax: number])[] = [
     [
       "to_tsvector('english', body) @@ to_tsquery('english', 'rewritten')",

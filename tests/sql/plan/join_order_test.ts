@@ -1,4 +1,7 @@
-/** Tests how joins are planned: in which order, by which keys, and when EXISTS becomes a join. */
+/**
+ * Tests how joins are planned: their order, their keys, and the conditions under which EXISTS
+ * becomes a join.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";
 import { bestTree, type JoinTree } from "../../../src/sql/plan/join_order.ts";
@@ -82,8 +85,8 @@ const EXISTENCES: readonly (readonly [condition: string, form: string, count: nu
     1995,
   ],
   ["EXISTS (SELECT 1 FROM makers WHERE m = nullif(parts.p, 5) AND name <> kind)", "semi", 1999],
-  // These become joins although they could raise an error, because the parts that may fail refer
-  // only to inner rows or to a key.
+  // These EXISTS conditions become joins although they could raise an error, because the parts
+  // that may fail refer only to inner rows or to a key.
   [
     "EXISTS (SELECT 1 FROM lines l WHERE l.p = parts.p AND l.day > '2024-01-07' AND l.m < parts.p)",
     "semi",
@@ -117,7 +120,8 @@ describe("EXISTS is executed as a join", () => {
     "%s becomes a %s join",
     async (condition, form, count) => {
       const sql = `SELECT count(*) FROM parts WHERE ${condition}`;
-      // In these forms, the subquery is evaluated even for rows without a match, and outside WHERE.
+      // Outside WHERE, the subquery is not planned as a join, and is evaluated even for rows
+      // without a match.
       const asked = `SELECT sum(CASE WHEN ${condition} THEN 1 ELSE 0 END) FROM parts`;
       expect(await planText(asked)).not.toContain(form);
       expect(await rowsOf(sql)).toEqual(await rowsOf(asked));
@@ -128,7 +132,7 @@ describe("EXISTS is executed as a join", () => {
   test("EXISTS computes the key of an outer row only where the remaining conditions on that row hold", async () => {
     const keyed = (divisor: string): string =>
       `EXISTS (SELECT 1 FROM lines l WHERE parts.p > 9 AND l.p = 2000 / (${divisor}) AND l.m > parts.p % 7)`;
-    // The key of row 5 cannot be computed.
+    // Computing the key of row 5 raises an error.
     const some = "parts.p % 10 = 5";
     const asked = keyed("CASE WHEN parts.p > 9 THEN parts.p / 9 END");
     const counts = `SELECT sum(CASE WHEN ${asked} THEN 1 ELSE 0 END)::int FROM parts WHERE ${some}`;
@@ -207,7 +211,7 @@ describe("bestTree chooses the order of joins", () => {
   });
 
   test("bestTree joins many relations that share a condition, starting with the smallest", () => {
-    // A chain of joins whose neighbours are far apart in the text, and a relation that no
+    // A chain of joins whose neighbours are far apart in the SQL, and a relation that no join
     // condition connects.
     const chain = Array.from({ length: 40 }, (_, i) => (i * 17) % 40);
     const edges = chain.slice(1).map((right, i) => ({ left: chain[i] ?? 0, right, share: 0.1 }));
@@ -229,7 +233,7 @@ describe("bestTree chooses the order of joins", () => {
   });
 });
 
-/** Returns the relations on both sides of each join in a tree. */
+/** Returns the relations on the left and right side of each join in a tree. */
 function pairsOf(tree: JoinTree): [number[], number[]][] {
   if (tree.kind === "leaf") return [];
   const own: [number[], number[]] = [leavesOf(tree.left), leavesOf(tree.right)];

@@ -1,8 +1,8 @@
 /**
- * Verifies that a primary key of several columns finds rows by its leading columns, and in its
+ * Verifies that a primary key of several columns finds rows by its leading columns and in key
  * order, as an index does. The tests compare pages of two tables with the same rows, only one of
- * which has such a key, in memory, in files, after merges and after a restart, and check the
- * number of rows that a page reads.
+ * which has such a key, in memory, in files, after merges and after a restart. They also check the
+ * number of rows that each page reads.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";

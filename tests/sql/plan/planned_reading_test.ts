@@ -1,7 +1,7 @@
 /**
  * Verifies that a statement reads nothing if no row can satisfy its conditions, joins columns that
- * are equal only through other columns, and computes LATERAL rows directly above the rows they
- * depend on. The tests check plans; `tests/sql/cases/planned.slt` compares the results with
+ * are equal only through other columns, and computes LATERAL rows directly above the rows on which
+ * they depend. The tests check plans; `tests/sql/cases/planned.slt` compares the results with
  * PostgreSQL's.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";

@@ -1,6 +1,6 @@
 /**
- * Verifies that a left join becomes an inner join if a later condition drops its rows without a
- * partner. `tests/sql/cases/partners.slt` compares the results with PostgreSQL's.
+ * Verifies that a left join becomes an inner join if a later condition rejects the rows without a
+ * match. `tests/sql/cases/partners.slt` compares the results with PostgreSQL's.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";

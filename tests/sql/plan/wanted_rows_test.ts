@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => engine[Symbol.asyncDispose]());
 
-/** Returns the number of rows that the scan, or the filter above it, yields. */
+/** Returns the number of rows that the table scan, or the filter directly above it, yields. */
 async function rowsRead(sql: string): Promise<number> {
   const lines = (await engine.rows(`EXPLAIN ANALYZE ${sql}`)).map(([line]) => String(line));
   const at = lines.findIndex((line) => line.includes("Table Scan on default.t"));

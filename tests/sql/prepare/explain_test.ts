@@ -1,6 +1,6 @@
 /**
- * Tests EXPLAIN and EXPLAIN ANALYZE: the tree and its access paths. Callers learn no more than
- * their rights allow.
+ * Tests EXPLAIN and EXPLAIN ANALYZE: the plan tree, its access paths, and that callers learn no
+ * more than their rights allow.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";

@@ -100,7 +100,8 @@ test("planLive does not charge earlier evaluations to a plan", () => {
     params: [],
   });
   expect(pace?.rows.rowsMax).toBe(1);
-  // Each call produces 2 MB, and one evaluation may produce 256 MiB.
+  // Each evaluation produces 2 MB. One evaluation may produce up to 256 MiB, so the limit must not
+  // apply to their sum.
   const columns = columnIds.map(() => vectorFromValues(TEXT, ["a"]));
   for (let round = 0; round < 200; round += 1) {
     expect(filter?.evaluate({ rowCount: 1, columns }).length).toBe(1);
@@ -207,7 +208,10 @@ test.each([
   expect(refusal(sql)).toBeUndefined();
 });
 
-/** The clock advances at each check, so a second ends after a certain number of checks. */
+/**
+ * A query with so many conditions that planning it checks the clock often. The clock advances at
+ * each check, so the time limit of a second is soon reached.
+ */
 const LONG_QUERY = `SELECT id FROM t WHERE ${Array.from({ length: 10_000 }, (_, i) => `id > ${i}`).join(" AND ")}`;
 
 test("planLive stops at the time limit of the request", async () => {

@@ -1,8 +1,8 @@
 /**
- * Verifies that a plan is reused only for SQL with the same meaning.
+ * Verifies that a cached plan is reused only for SQL with the same meaning.
  *
- * Every statement runs alone, through the cache, and within a longer request, without the cache.
- * Both results must be the same, whatever ran before.
+ * Every statement runs twice: alone, which uses the cache, and within a longer request, which does
+ * not. Both results must be the same, whatever ran before.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type RequestParts, TestEngine } from "../../support/sql_engine.ts";
@@ -19,7 +19,10 @@ beforeAll(async () => {
 });
 afterAll(() => engine[Symbol.asyncDispose]());
 
-/** Returns the result of the fast path, after checking that the general path agrees. */
+/**
+ * Runs a statement through the plan cache, asserts that the general path gives the same result,
+ * and returns the result.
+ */
 async function answer(sql: string, parts: RequestParts = {}): Promise<unknown> {
   const alone = await engine.ask(sql, parts);
   const inText = await engine.ask(`BEGIN; ${sql}; COMMIT`, parts);

@@ -1,4 +1,6 @@
-/** Tests program calls as statements: their results, effects and errors, and how they end. */
+/**
+ * Tests calls of programs as statements: their results, effects and errors, and how the calls end.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
@@ -39,7 +41,7 @@ async function failure(sql: string): Promise<string> {
   return error === undefined ? "none" : `${error.code}: ${error.message} | ${error.hint ?? ""}`;
 }
 
-/** Opens an engine with programs that run practically forever. */
+/** Opens an engine with programs that practically never end. */
 async function withoutEnd(): Promise<TestEngine> {
   const other = await TestEngine.open({ clock: systemClock });
   await other.run(

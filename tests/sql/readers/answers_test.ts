@@ -1,6 +1,7 @@
 /**
- * Tests statements in a reader on rows that only the event loop has: system views, rows staged by
- * the transaction, and ids. Results are the same as on the event loop, and arrive in pieces.
+ * Tests statements in a reader that need rows that only the event loop has: system views, rows
+ * staged by the transaction, and ids. The results are the same as on the event loop, and arrive in
+ * several answers.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { DatabaseError } from "../../../src/base/errors.ts";
@@ -203,7 +204,10 @@ describe("JobAnswers sends rows to a reader in portions", () => {
     stagedOf: () => [],
   };
 
-  /** Returns the answers for the view `v`, and records whether its rows were released. */
+  /**
+   * Returns answers that serve the rows of the view `v`, and records whether its rows were
+   * released.
+   */
   function over(portions: () => Iterable<readonly (readonly (string | null)[])[]>): JobAnswers {
     const view = { columns: [{ name: "x", type: TEXT }], isOpen: true, rows: portions };
     return new JobAnswers({ ...options, systemViews: new Map([["s.v", view]]) });

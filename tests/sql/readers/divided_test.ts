@@ -129,7 +129,7 @@ const READS: readonly string[] = [
   "SELECT count(*) FROM (SELECT s FROM d.t LIMIT 9) AS few",
 ];
 
-/** Halves and quarters have the same sum in any order. */
+/** Sums of halves and quarters are exact, so they are the same in any order. */
 const VALUES = `SELECT g, nullif(g * 7 % 13, 5), nullif((g * 31 % 97) * 90071992547409::BIGINT, 0),
   CASE WHEN g % 11 = 3 THEN NULL ELSE ((g * 37 % 1009) * 123456789012.25)::DECIMAL(30,2) END,
   (g * 17 % 64) / 4.0, CASE WHEN g % 9 < 2 THEN NULL ELSE chr(97 + g % 5) || g % 3 END,

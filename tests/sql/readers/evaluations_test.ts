@@ -1,6 +1,7 @@
 /**
- * Tests queries in VALUES, ON CONFLICT and RETURNING of a change. A reader runs them if they take
- * a long time. Each has the same result as on the event loop, which stays free in the meantime.
+ * Tests queries in the VALUES, ON CONFLICT and RETURNING clauses of a change. A reader runs such a
+ * query if it takes a long time. Its result is the same as on the event loop, which stays free in
+ * the meantime.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";
@@ -65,18 +66,18 @@ describe("evaluations in a reader have the result of the event loop", () => {
     "UPDATE e.t SET v = u.n FROM e.u WHERE u.id = t.id RETURNING t.id, u.n, (SELECT max(id) FROM e.t o WHERE o.v = u.n)",
     "DELETE FROM e.t WHERE id > 5000 RETURNING id, (SELECT count(*) FROM e.t o WHERE o.id >= t.id), ARRAY(SELECT n FROM e.u WHERE n < 4 ORDER BY n)",
     "DELETE FROM e.k WHERE n = 1 RETURNING (SELECT count(*) FROM e.k)",
-    // In this clause, `_seq` is that of the new version, but the query still reads the earlier
+    // In RETURNING, `_seq` is that of the new version, but a subquery still reads the earlier
     // rows.
     "UPDATE e.t SET v = 3 WHERE id BETWEEN 10 AND 500 RETURNING id, (SELECT count(*) FROM e.t o WHERE o._seq < t._seq), _seq IS NULL, _deleted",
     "INSERT INTO e.t VALUES (1, 90, 'up'), (-9, 1, 'new') ON CONFLICT (id) DO UPDATE SET v = (SELECT count(*) FROM e.u), s = excluded.s || (SELECT max(o.s) FROM e.t o WHERE o.v = t.v) RETURNING id, v, s, _seq IS NULL",
     "INSERT INTO e.t SELECT id + 2, 50, NULL FROM e.t ON CONFLICT (id) DO UPDATE SET v = (SELECT max(n) FROM e.u WHERE u.id = excluded.id - 2), s = DEFAULT WHERE EXISTS (SELECT FROM e.u WHERE u.id = t.id) RETURNING id, v, s, (SELECT sum(v) FROM e.t)",
     "INSERT INTO e.t SELECT id, 50, NULL FROM e.t ON CONFLICT (id) DO UPDATE SET v = 0 WHERE t.v > (SELECT max(n) FROM e.u)",
     "INSERT INTO e.t SELECT id, 50, NULL FROM e.t ON CONFLICT (id) DO NOTHING RETURNING (SELECT 1 / 0)",
-    // The rows before the first conflict are written before those after it.
+    // Rows that precede the first conflict are written before the rows that follow it.
     `INSERT INTO e.k SELECT g, (SELECT max(s) FROM e.t WHERE id < g) FROM generate_series(1, 700) g RETURNING n, (SELECT min(id) FROM e.t)`,
     `INSERT INTO e.t (id) VALUES ${Array.from({ length: 600 }, (_, i) => `(${700 - i})`).join(", ")}
       ON CONFLICT (id) DO UPDATE SET v = (SELECT max(n) FROM e.u) + excluded.id RETURNING id, v, (SELECT count(*) FROM e.u)`,
-    // A query that is not evaluated for any row does not fail.
+    // A subquery that is not evaluated for any row does not fail.
     "INSERT INTO e.t VALUES (-20, 1, 'x') ON CONFLICT (id) DO UPDATE SET v = (SELECT 1 / 0)",
     "INSERT INTO e.t VALUES (-20, 1, 'x') ON CONFLICT (id) DO UPDATE SET v = 8 WHERE t.v = 1 OR (SELECT 1 / 0) = 1",
     "INSERT INTO e.t VALUES (-20, 1, 'x') ON CONFLICT (id) DO UPDATE SET v = (SELECT 1 / (t.v - 8))",
@@ -133,7 +134,7 @@ describe("evaluations in a reader have the result of the event loop", () => {
   });
 });
 
-/** A query that runs for longer than any test waits. */
+/** A query that takes longer than any test waits. */
 const ENDLESS = "SELECT count(*) FROM generate_series(1, 100000) a, generate_series(1, 100000) b";
 const ENDLESS_OF = (value: string): string => `${ENDLESS} WHERE a.a + b.b > ${value}`;
 

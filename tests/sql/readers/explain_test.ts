@@ -19,7 +19,7 @@ interface PlanNode {
   readonly [detail: string]: unknown;
 }
 
-/** The number of rows, large enough to give each reader more than one row group. */
+/** The number of rows in the table, large enough to give each reader more than one row group. */
 const ROWS = 1000;
 
 let here: TestEngine;
@@ -64,8 +64,8 @@ function flat(node: PlanNode): PlanNode[] {
 }
 
 /**
- * Returns the name, rows, loops and number of segments read of each node, and whether it spilled
- * nothing.
+ * Returns each plan node's name, rows, loops and number of segments read, and whether the node
+ * spilled nothing to disk.
  */
 function measured(plan: PlanNode): unknown[] {
   return flat(plan).map(({ loops, node, rows, segments_read: read, spilled_bytes: spilled }) => [
@@ -152,7 +152,7 @@ describe("EXPLAIN ANALYZE measures a query in a reader", () => {
     const byNode = Object.fromEntries(grouped.map((node) => [node.node, node]));
     expect(byNode["Table Scan"]).toMatchObject({ rows, loops: 3, segments_read: 1 });
     expect(byNode["Aggregate"]).toMatchObject({ rows: 7, loops: 1 });
-    // The rows are in one segment and one memtable. A reader that gets no rows reports no row
+    // The rows are in one segment and one memtable. A reader that gets no rows reports no partial
     // groups.
     expect([7, 14]).toContain(byNode["Aggregate"]?.partial_rows ?? 0);
     const top = flat(await planIn(divided, "SELECT v FROM t ORDER BY v DESC LIMIT 4"));
@@ -180,8 +180,8 @@ describe("EXPLAIN ANALYZE measures a query in a reader", () => {
 
   test("EXPLAIN ANALYZE discards a plan on which the readers no longer agree", async () => {
     const plan = await planIn(divided, "SELECT DISTINCT id FROM t");
-    // The parts of the wide query return more rows than may be gathered, so it is restarted in a
-    // single reader.
+    // The parts of this divided query return more rows than may be gathered, so the query is
+    // restarted in a single reader.
     const wide = await planIn(divided, "SELECT DISTINCT id, repeat('x', 100) AS x FROM t");
     expect(plan.readers?.length).toBe(3);
     expect(wide.readers).toHaveLength(1);

@@ -8,7 +8,7 @@ import { ManualClock } from "../../support/manual_clock.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
 
 class RunningClock extends ManualClock {
-  /** How long a check of the clock takes, in milliseconds. */
+  /** The time by which each check advances the clock, in milliseconds. */
   msPerLook = 0;
   #passedMs = 0;
 
@@ -34,7 +34,7 @@ test("a statement begins in a reader if it took long in one, but not if only its
   const jobs = async (ms: { readonly here: number; readonly there: number }): Promise<number> => {
     const before = readers.jobCount;
     clock.msPerLook = ms.here;
-    // The current time slice is the query's first one.
+    // This call runs the first time slice of the query, on the event loop.
     const rows = engine.rows(sql);
     clock.msPerLook = ms.there;
     expect(await rows).toEqual([[5]]);
@@ -47,6 +47,6 @@ test("a statement begins in a reader if it took long in one, but not if only its
   expect(await jobs(quick)).toBe(0);
   expect(await jobs({ here: 10, there: 10 })).toBe(1);
   expect(await jobs(quick)).toBe(1);
-  // The query was fast in the reader.
+  // The query was fast in the reader, so it is not sent there again.
   expect(await jobs(quick)).toBe(0);
 });

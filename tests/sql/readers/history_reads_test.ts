@@ -1,7 +1,7 @@
 /**
- * Tests statements that read versions which merges have moved to history, either because their
- * transaction is older than the changes, or because `_deleted` selects deleted rows. The
- * statements run on the event loop, in a reader, divided among several readers, and in threads.
+ * Tests statements that read versions that merges have moved to history, because their transaction
+ * is older than the changes or because `_deleted` selects deleted rows. The statements run on the
+ * event loop, in a reader, divided among several readers, and in threads.
  */
 import { expect, test } from "bun:test";
 import { ManualClock } from "../../support/manual_clock.ts";
@@ -14,8 +14,8 @@ const FILL = `CREATE TABLE t (id INT PRIMARY KEY, v INT) WITH (TYPE = 'SHARED');
   INSERT INTO t SELECT g, g FROM generate_series(1, ${ROWS}) AS x(g); STORAGE FLUSH TABLE t`;
 
 /**
- * Changes that update or delete most rows, and insert some of the deleted ones again. A merge
- * includes only some of them.
+ * Changes that update or delete most rows, and insert some of the deleted rows again. A merge
+ * covers only some of these changes.
  */
 const CHANGES = [
   "UPDATE t SET v = -v WHERE id % 3 = 0",

@@ -12,7 +12,7 @@ function statementOf(textLength: number): QueryStatement {
   return { type: "select", columns: [], _location };
 }
 
-/** Returns which of the plans 0 to 299 were kept. */
+/** Returns the numbers of the plans that were kept, from 0 to 299. */
 const kept = (plans: KeptPlans<string>): number[] =>
   Array.from({ length: 300 }, (_, number) => number).filter((number) => plans.has(number));
 

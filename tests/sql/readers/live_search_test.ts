@@ -1,7 +1,8 @@
 /**
- * Verifies that a snapshot whose rows a reader finds equals the result of a SELECT at its
- * boundary, from memtables and segments alike, whatever is written, flushed or altered while it is
- * being read. The test database's readers run in this thread and take every search.
+ * Verifies that a live snapshot whose rows a reader finds equals the result of a SELECT at the
+ * same seq, from memtables and segments alike, whatever is written, flushed or altered while the
+ * snapshot is being read. The readers of the test database run in this thread and perform every
+ * search.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -58,7 +59,7 @@ async function run(sql: string, as = ROOT, params: readonly string[] = []): Prom
 interface Following {
   readonly sink: RecordingSink;
   readonly subscription: LiveSubscription;
-  /** Requests batches until no rows are left. */
+  /** Requests batches until the snapshot has no more rows. */
   readonly readOn: () => Promise<WireRow[]>;
   readonly rows: () => WireRow[];
 }
@@ -170,7 +171,7 @@ test("the snapshot stays at its boundary while rows are changed, flushed and mer
   }
   await until(() => sink.errors().length > 0 || sink.batches().length === 4);
   const rows = await readOn();
-  // A query with * ends when a column is added.
+  // A live query with `*` ends when a column is added.
   expect(sink.errors().map(({ code }) => code)).toEqual(["SCHEMA_CHANGED"]);
   expect(rows.length).toBeGreaterThan(600);
   expect(rows).toEqual(expected.slice(0, rows.length));

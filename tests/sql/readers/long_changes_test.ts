@@ -1,7 +1,7 @@
 /**
- * Tests changes whose rows are read by a reader, while other requests write or end the change, or
- * its own write fails. Each change is one commit or none, and the reader sees later changes
- * correctly.
+ * Tests changes whose rows are read by a reader, while other requests write rows or cancel the
+ * change, or its own write fails. Each change is one commit or none, and the reader sees later
+ * changes correctly.
  */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { bunDisk } from "../../../src/base/bun_disk.ts";
@@ -10,7 +10,7 @@ import type { SqlResponse } from "../../../src/sql/mod.ts";
 import { FullDisk } from "../../support/full_disk.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
 
-/** The number of rows, more than can be staged in a tick. */
+/** The number of rows in the table, more than can be staged in one tick. */
 const ROWS = 20_000;
 
 let disk: FullDisk;
@@ -61,7 +61,7 @@ describe("long changes that are ended early change nothing", () => {
       [ROWS, "0"],
       [0, null],
     ]);
-    // The reader is free for the next statement.
+    // After the change has ended, the reader is free for the next statement.
     await engine.run("UPDATE t SET v = 3 WHERE id < 9000");
     expect(await totals()).toEqual([ROWS, String(3 * 8999)]);
   });

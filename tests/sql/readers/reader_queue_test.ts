@@ -1,6 +1,7 @@
 /**
- * Verifies that the queue is fair to every user, whatever users send and however long it runs. The
- * tests choose readers, users and run times at random, and compare the order with the rules.
+ * Verifies that the queue for readers is fair to every user, whatever statements users send and
+ * however long these run. The tests choose readers, users and run times at random, and compare the
+ * order with the rules.
  */
 import { describe, expect, test } from "bun:test";
 import { ReaderQueue } from "../../../src/sql/readers/reader_queue.ts";
@@ -31,7 +32,7 @@ class Readers {
     return statement;
   }
 
-  /** Ends the statement that began first, or the one at the given position. */
+  /** Ends the statement that began first, or the statement at the given position. */
   end(at = 0): void {
     const [ended] = this.atWork.splice(at, 1);
     if (ended === undefined) throw new Error("No statement is at work");
@@ -91,7 +92,7 @@ describe("ReaderQueue divides readers among users", () => {
     readers.end();
     readers.end();
     expect(users(readers.atWork)).toBe("abb");
-    // Users `a` and `b` have one reader each, and `b` was the last to release one.
+    // Users `a` and `b` each occupy one reader, and `b` was the last to release one.
     readers.end(1);
     expect(users(readers.atWork)).toBe("aba");
   });
@@ -112,7 +113,7 @@ describe("ReaderQueue divides readers among users", () => {
       const random = new SeededRandom(seed);
       const below = (count: number): number => Math.floor(random.unit() * count);
       const readers = new Readers(1 + below(4));
-      /** For each user who waits without a reader, the users served since that wait began. */
+      /** The users served while a user waits without a reader, keyed by the waiting user. */
       const overtaken = new Map<string, string[]>();
       for (let step = 0; step < 400; step += 1) {
         const waiting = readers.queue.all();
@@ -134,7 +135,7 @@ describe("ReaderQueue divides readers among users", () => {
           expect(Math.min(...ofUser.map(({ number }) => number))).toBe(served.number);
           overtaken.delete(served.userId);
           const passed = [...overtaken].filter(([userId]) => before.get(userId) === 0);
-          // As long as a user has no reader, every other user is served first at most once.
+          // While a user waits without a reader, every other user is served at most once.
           for (const [, others] of passed) expect(others).not.toContain(served.userId);
           for (const [, others] of passed) others.push(served.userId);
         }

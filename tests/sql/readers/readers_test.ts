@@ -1,6 +1,6 @@
 /**
- * Verifies that a query has the same result in a reader as on the event loop, whatever was
- * written, flushed, merged, altered or rolled back before, from memtables and segments alike.
+ * Verifies that a query has the same result in a reader as on the event loop, from memtables and
+ * segments alike, whatever was written, flushed, merged, altered or rolled back before.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { ManualClock } from "../../support/manual_clock.ts";
@@ -36,20 +36,20 @@ async function both(sql: string): Promise<readonly (readonly unknown[])[]> {
   return actual.results.at(-1)?.rows ?? [];
 }
 
-/** Runs SQL on both engines. It must succeed. */
+/** Runs a statement on both engines, and asserts that it succeeds. */
 async function change(sql: string): Promise<void> {
   await here.run(sql);
   await elsewhere.run(sql);
 }
 
-/** Values of every type, including types that are not in shared memory. */
+/** A query that yields values of every type, including types that are not in shared memory. */
 const VALUES = `SELECT g, g % 7, g * 1.5, 'text ' || g, g % 3 = 0, g + 9007199254740993::BIGINT,
   (g * 123456789012345.12)::DECIMAL(30,2), TIMESTAMP '2026-01-01' + g * INTERVAL '1 hour',
   DATE '2026-01-01' + g, ('{"g":' || g || '}')::JSONB, decode(lpad(to_hex(g), 8, '0'), 'hex'),
   ('[' || g || ',0.5]')::EMBEDDING(2), CASE WHEN g % 5 = 0 THEN NULL ELSE g::TEXT END
   FROM generate_series`;
 
-/** A list with enough literal rows to be read from the text without a tree. */
+/** A VALUES list with so many literal rows that it is read from the text without a tree. */
 const LITERALS: string = Array.from({ length: 300 }, (_, i) => `(${i - 5}, 'né ${i}')`).join(", ");
 
 const READS = [
@@ -174,7 +174,7 @@ const CHANGES = [
   "INSERT INTO r.c VALUES ((SELECT max(id) + 1 FROM r.c), (SELECT count(*) FROM r.k), 'x') RETURNING id, v",
   "DELETE FROM r.k WHERE n < 4",
   "INSERT INTO r.k SELECT n + 10, s FROM r.k RETURNING n",
-  // Each of these changes fails at the first faulty row.
+  // Each of these changes fails at its first invalid row.
   "INSERT INTO r.c SELECT CASE WHEN id = 8000 THEN NULL ELSE id + 900000 END, 1, s FROM r.c",
   "INSERT INTO r.c SELECT id + 700000 / (id - 8500), 1, s FROM r.c WHERE id > 3",
   "INSERT INTO r.c SELECT id + 400000, 1, CASE WHEN id < 5000 THEN 'x' ELSE 'bad' END FROM r.c",

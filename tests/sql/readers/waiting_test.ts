@@ -43,7 +43,10 @@ beforeEach(() => {
   ends = [];
 });
 
-/** Sends a user's statement. The first statement gets the reader, and the others have to wait. */
+/**
+ * Sends a statement of a user. The first statement gets the reader, and later statements have to
+ * wait.
+ */
 function send(
   sql: string,
   { name = sql, userId = "root", ...parts }: RequestParts & { name?: string; userId?: string } = {},
@@ -54,7 +57,7 @@ function send(
   return answer;
 }
 
-/** Returns the rows of a response that must be successful. */
+/** Returns the rows of a response, which must not be an error. */
 function rowsOf({ error, results }: SqlResponse): unknown {
   expect(error?.message).toBeUndefined();
   return results.at(-1)?.rows;
@@ -67,7 +70,7 @@ function counts(): { waiting: number; waited: number } {
   return { waiting, waited };
 }
 
-/** Occupies the reader with a statement, so that other statements wait. */
+/** Occupies the only reader with a statement, so that other statements wait. */
 async function busy(): Promise<{ readonly answer: Promise<SqlResponse> }> {
   readers.hold();
   const answer = send(SUM, { name: "first" });
@@ -235,7 +238,7 @@ test("statements wait for a reader that starts slowly, even after another one wa
   clock.advance(200);
   expect((await first).error?.code).toBe("STATEMENT_TIMEOUT");
   const next = send(SUM);
-  // A reader that has not started does not count as hanging after so short a time.
+  // Ten seconds are too short for a reader that has not started to count as hanging.
   clock.advance(10_000);
   expect([counts().waiting, warnings]).toEqual([1, []]);
   readers.release();
@@ -263,7 +266,7 @@ test("a query that lists the running statements does not wait for them", async (
   await until(() => engine.database.readerCounts()?.busy === 2);
   const another = engine.rows("SELECT count(*) FROM system.tables");
   await until(() => counts().waiting === 2);
-  // Every user may read this view, so the query gets no separate reader.
+  // Every user may read `system.my_jobs`, so a query on it gets no reserved reader.
   const own = send("SELECT count(*) FROM system.my_jobs");
   await until(() => counts().waiting === 3);
   readers.release();

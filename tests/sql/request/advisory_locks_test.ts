@@ -1,6 +1,6 @@
 /**
- * Tests advisory locks: who holds a lock and who waits for it, how waiting ends, what statements
- * after a wait see, and where lock functions are allowed.
+ * Tests advisory locks: their holders and waiters, the ways in which a wait ends, the rows that
+ * statements see after a wait, and the places where lock functions are allowed.
  */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { SqlResponse, TransactionRequest } from "../../../src/sql/mod.ts";

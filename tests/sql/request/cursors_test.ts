@@ -19,7 +19,9 @@ afterAll(() => engine[Symbol.asyncDispose]());
 
 const DECLARED = "DECLARE c SCROLL CURSOR FOR SELECT id FROM t ORDER BY id";
 
-/** Returns the ids that each statement yields, or the message of a statement without rows. */
+/**
+ * Returns the ids that each statement yields. A statement without rows yields its message instead.
+ */
 async function fetched(...statements: readonly string[]): Promise<unknown[]> {
   const results = await engine.run(`BEGIN; ${DECLARED}; ${statements.join("; ")}; COMMIT`);
   return results

@@ -24,7 +24,8 @@ afterEach(async () => {
   await engine[Symbol.asyncDispose]();
 });
 
-// The first statement hits the damage itself. Later ones find a quarantined segment.
+// The first statement hits the damage itself. Later statements find that the segment is
+// quarantined.
 test.each(["SELECT count(*) FROM hurt", "SELECT * FROM hurt WHERE id = 1"])(
   "damage that %s meets is an error of its statement, and those before it have ended",
   async (query) => {

@@ -1,7 +1,7 @@
 /**
  * Tests the evaluation of materialised queries at earlier seqs, on the event loop and in readers,
- * by keys, indexes and stored orders. An evaluation returns the rows that the query had at that
- * seq, or reports that the history is gone.
+ * by keys, indexes and stored orders. An evaluation returns the rows that the query had at the
+ * given seq, or reports that the history is gone.
  */
 import { expect, test } from "bun:test";
 import type { Seq } from "../../../src/base/seq.ts";

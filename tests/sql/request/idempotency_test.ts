@@ -1,6 +1,6 @@
 /**
- * Tests requests with an idempotency key: each runs once, completely, for its user, within a time
- * limit, and across a restart.
+ * Tests requests with an idempotency key: each request runs once and completely, for its own user,
+ * within a time limit, and across a restart.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -56,8 +56,7 @@ test("all statements of a text are one transaction", async () => {
   expect([error?.code, error?.statementIndex]).toEqual(["DUPLICATE_KEY", 1]);
   expect(results).toEqual([]);
   expect(await count()).toBe(1);
-  // A failure leaves no record, so the key may be used again, and a different body does not
-  // conflict.
+  // A failed request leaves no record, so its key may be used again, even with a different body.
   const text = "INSERT INTO t VALUES (2, 1); UPDATE t SET v = v + 1; SELECT sum(v) FROM t";
   expect((await ask(text, key)).results.map(({ rowCount }) => rowCount)).toEqual([1, 2, 1]);
   expect((await ask(text, key)).results[2]?.rows).toEqual([[13]]);
@@ -149,7 +148,8 @@ test("an expired key can be used again, and its record is removed", async () => 
 });
 
 /**
- * Returns the segments that contain records, after the store has had time to drop some of them.
+ * Returns the segments that contain idempotency records, after the store has had time to drop some
+ * of these segments.
  */
 async function segmentsOfRecords(wanted: number): Promise<string[]> {
   const directory = join(engine.dataPath, "segments", "4294967295");

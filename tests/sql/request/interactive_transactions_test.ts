@@ -1,6 +1,6 @@
 /**
- * Tests transactions that span requests: their snapshot and own writes, who may use them, how they
- * end, and what is left afterwards.
+ * Tests transactions that span requests: their snapshot and own writes, the callers who may use
+ * them, the ways in which they end, and the state that they leave behind.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import type { Principal } from "../../../src/auth/mod.ts";
@@ -439,7 +439,7 @@ describe("a statement that is repeated in a transaction", () => {
         .then(([row]) => row?.filter((cell) => typeof cell !== "boolean").slice(0, 2) ?? []);
     expect(await read(1)).toEqual([1, "a"]);
     expect(await read(2)).toEqual([2, "b"]);
-    // A parameter of a different type has a plan of its own.
+    // A parameter of a different type requires a separate plan.
     expect(await read("2")).toEqual([2, "b"]);
     await engine.run("UPDATE p SET v = $2 WHERE id = $1", within(id, { params: [2, "c"] }));
     await engine.run("UPDATE p SET v = $2 WHERE id = $1", within(id, { params: [1, "d"] }));

@@ -1,7 +1,7 @@
 /**
- * Tests SELECT … FOR UPDATE and its variants: which commits fail because another transaction has
- * changed rows that they only read, which transactions exclude each other, and which queries may
- * lock rows.
+ * Tests SELECT … FOR UPDATE and its variants. Covers commits that fail because another transaction
+ * has changed rows that they only read, transactions that exclude each other, and the queries that
+ * may lock rows.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { ManualClock } from "../../support/manual_clock.ts";
@@ -26,7 +26,9 @@ beforeEach(async () => {
   );
 });
 
-/** An open transaction. Its statements return rows, or the code with which they failed. */
+/**
+ * An open transaction. Each of its statements returns its rows or, if it fails, the error code.
+ */
 interface Tx {
   readonly sql: (sql: string) => Promise<unknown>;
 }

@@ -1,6 +1,6 @@
 /**
- * Tests changes that take more than a tick of the event loop. Each is one commit or none, whatever
- * others write in the meantime, and can be stopped.
+ * Tests changes that take more than a tick of the event loop. Each change is one commit or none,
+ * whatever other requests write in the meantime, and can be stopped.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
@@ -13,7 +13,7 @@ import { TestEngine } from "../../support/sql_engine.ts";
 import { shareOf } from "../../support/thoroughness.ts";
 import { until } from "../../support/until.ts";
 
-/** The number of rows, more than fit into a time slice. */
+/** The number of rows in the table, more than fit into a time slice. */
 const ROWS = 20_000;
 
 /** The number of rows with a value of each type, more than fit into a time slice. */
@@ -70,7 +70,7 @@ async function killTheOther(): Promise<void> {
   }
 }
 
-/** Returns a VALUES list with rows for `u`, followed by other rows. */
+/** Returns a VALUES list with `count` rows for table `u`, followed by the given rows. */
 function listed(count: number, ...last: readonly string[]): string {
   const rows = Array.from({ length: count }, (_, index) => `(${index + 1}, 2)`);
   return `INSERT INTO u VALUES ${[...rows, ...last].join(", ")}`;
@@ -385,8 +385,8 @@ describe("a change that ends at its second time slice releases its files", () =>
   afterEach(() => hasty[Symbol.asyncDispose]());
 
   /**
-   * Drops the table, and asserts that its files disappear. They would be kept if a query still
-   * read them.
+   * Drops the table, and asserts that its files disappear. The files would be kept if a query
+   * still read them.
    */
   async function expectNothingKept(): Promise<void> {
     const segments = join(hasty.dataPath, "segments");

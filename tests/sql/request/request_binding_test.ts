@@ -13,7 +13,7 @@ const UNTIMED = "performance.request_timeout = 0";
 /** The number of rows bound between two checks of the clock. */
 const ROWS_PER_LOOK = 256;
 
-/** Returns an INSERT with rows of expressions, which are not a list of plain literals. */
+/** Returns an INSERT with rows of expressions rather than plain literals. */
 function insertOf(last: string): string {
   const rows = Array.from({ length: ROWS - 1 }, (_, i) => `(${i}, ${i} + 1, lower('A${i}'))`);
   return `INSERT INTO t (id, v, x) VALUES ${[...rows, last].join(", ")}`;

@@ -1,6 +1,6 @@
 /**
- * Tests SET and SHOW: which settings last for the rest of a request and which for its transaction,
- * and which values are accepted. No statement gets more time than SET allowed.
+ * Tests SET and SHOW: the settings that last for the rest of a request, the settings that last for
+ * its transaction, and the accepted values. No statement gets more time than SET allowed.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { type Clock, systemClock } from "../../../src/base/clock.ts";
@@ -37,7 +37,7 @@ beforeEach(() => {
   engine.userId = "root";
 });
 
-/** Returns the value that SHOW reports for a setting after some SQL has run. */
+/** Runs some SQL, and returns the value that SHOW then reports for a setting. */
 async function shownAfter(sql: string, name: string): Promise<unknown> {
   return (await engine.rows(`${sql}; SHOW ${name}`))[0]?.[1];
 }

@@ -54,7 +54,8 @@ test("ROLLBACK TO releases the row locks since the savepoint", async () => {
   const kept = "SELECT id FROM t WHERE id = 2 FOR UPDATE NOWAIT";
   expect(await engine.failure(kept, second)).toBe("LOCK_NOT_AVAILABLE@1:0");
   await engine.run("UPDATE t SET v = 0 WHERE id = 1");
-  // The first transaction does not lock that row any more, so changing it is no conflict.
+  // The first transaction no longer locks this row, so changing the row does not conflict with its
+  // commit.
   await engine.run("COMMIT", first);
 });
 

@@ -20,7 +20,10 @@ afterEach(() => engine[Symbol.asyncDispose]());
 
 const RUNNING = "SELECT query_id, state FROM system.queries WHERE sql ILIKE 'SELECT pg_sl%'";
 
-/** Sends a request, and returns once it is sleeping. `now` tells whether it has ended. */
+/**
+ * Sends a request, and returns once the request is sleeping. `now` tells whether the request has
+ * ended.
+ */
 async function asleep(
   sql: string,
   parts: RequestParts = {},

@@ -35,7 +35,8 @@ test("a temporary table serves its transaction, and only the other rows are comm
     [1, "a"],
     [2, "c"],
   ]);
-  // Nothing was published, so no transaction with definitions conflicts with this one.
+  // A temporary table publishes no definition, so the transaction cannot conflict with
+  // transactions that change definitions.
   expect(engine.database.catalog.version).toBe(version);
   expect(await failureText("SELECT * FROM picked")).toStartWith("TABLE_NOT_FOUND");
   await engine.restart();

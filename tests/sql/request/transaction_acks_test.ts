@@ -1,8 +1,8 @@
 /**
  * Tests ACK between BEGIN and COMMIT: the commit writes the acknowledgement exactly once.
  *
- * A model of the topics layer writes its acknowledgements to a test table, so that a test can see
- * whether they are in the commit.
+ * A model of the topics layer writes its acknowledgements to a test table, so that a test can
+ * check whether they are part of the commit.
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { BATCH_ROWS_MAX } from "../../../src/base/limits.ts";

@@ -1,6 +1,6 @@
 /**
- * Tests definitions in transactions: what the transaction sees of them, what others see, and what
- * is left after COMMIT, ROLLBACK and ROLLBACK TO.
+ * Tests definitions in transactions: their visibility to the transaction itself and to others, and
+ * the state after COMMIT, ROLLBACK and ROLLBACK TO.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, spyOn, test } from "bun:test";
 import { DatabaseError } from "../../../src/base/errors.ts";
@@ -30,13 +30,13 @@ function run(sql: string): ReturnType<TestEngine["run"]> {
   return engine.run(`USE NAMESPACE ${space}; ${sql}`);
 }
 
-/** Returns the rows of the last statement. */
+/** Runs statements, and returns the rows of the last statement. */
 async function rows(sql: string): Promise<unknown> {
   const results = await run(sql);
   return results.at(-1)?.rows;
 }
 
-/** Returns the rows of the last statement that has any. */
+/** Runs statements, and returns the rows of the last statement that has any. */
 async function rowsWithin(sql: string): Promise<unknown> {
   const results = await run(sql);
   return results.findLast((each) => each.rows !== undefined)?.rows;
@@ -228,7 +228,7 @@ describe("a definition checks the rows that the transaction sees", () => {
     );
     const broken = "INSERT INTO t VALUES (3, NULL, 9), (4, NULL, 9)";
     expect((await failure(broken)).code).toBe(code);
-    // The transaction has created these rows itself.
+    // In this case, the transaction itself inserts the rows that violate the constraint.
     await run("CREATE TABLE o (id INT PRIMARY KEY)");
     expect(
       (
@@ -434,7 +434,7 @@ test("rows that the log already has do not return at a start if the catalog refu
   } finally {
     publication.mockRestore();
   }
-  // Newer definitions do not bring the rows back.
+  // Publishing newer definitions must not bring back the rows of the failed commit.
   await run("CREATE TABLE u (id INT PRIMARY KEY); INSERT INTO t VALUES (3)");
   await engine.restart();
   expect(await rows("SELECT id FROM t ORDER BY id")).toEqual([[1], [3]]);
@@ -468,7 +468,7 @@ test("a unique index that the transaction drops no longer refuses its rows, unle
   await run(`CREATE TABLE t (id INT PRIMARY KEY, u INT, CONSTRAINT q ${unique}, v INT)`);
   await run("INSERT INTO t VALUES (1, 1, 1), (2, NULL, 2)");
   const dropped = "BEGIN; ALTER TABLE t DROP CONSTRAINT q; INSERT INTO t VALUES (3, 1, 3)";
-  // The commit fails for a different reason, so the index is still there.
+  // The catalog refuses the commit, so the index of the dropped constraint still exists.
   const { catalog } = engine.database;
   if (!(catalog instanceof CatalogDatabase)) throw new Error("the catalog is a database");
   const publication = spyOn(catalog.undone, "storeWithout").mockImplementationOnce(() => {
@@ -542,7 +542,7 @@ test("the sources of a topic follow a table that the transaction alters or drops
   };
   expect(await consumed("a")).toEqual([expect.stringContaining('"w":2')]);
   await run("BEGIN; INSERT INTO t VALUES (3, 3); DROP TABLE t; COMMIT");
-  // The messages about a dropped table can no longer be read, but its topic continues to exist.
+  // The messages about a dropped table can no longer be read, but the topic continues to exist.
   expect(await consumed("b")).toEqual([]);
 });
 

@@ -1,5 +1,5 @@
 /**
- * Tests triggers: a statement and its triggers form one commit, failures, transactions,
+ * Tests triggers: the single commit of a statement and its triggers, failures, transactions,
  * savepoints, conflicts, policies, USER tables, definitions and restarts. `cases/triggers.slt` has
  * PostgreSQL's results for each timing, event, level and outcome.
  */

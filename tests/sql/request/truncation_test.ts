@@ -1,5 +1,5 @@
 /**
- * Tests TRUNCATE: which rows it deletes, its effect on numbered columns, the rights it needs, and
+ * Tests TRUNCATE: the rows it deletes, its effect on numbered columns, the rights it needs, and
  * how it empties several tables together.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";

@@ -1,7 +1,7 @@
 /**
- * Verifies that cells have the values of their rows, whatever form a column has, and that the
- * strings of a batch are decoded together. The tests compare columns of both forms, and use a
- * column that counts the accesses to its bytes.
+ * Verifies that cells of a result have the values of their rows, whatever form a column has, and
+ * that the strings of a batch are decoded together. The tests compare columns of both forms, and
+ * use a column that counts the accesses to its bytes.
  */
 import { expect, test } from "bun:test";
 import { CellRows } from "../../../src/sql/result/result.ts";

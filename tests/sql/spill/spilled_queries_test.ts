@@ -19,7 +19,7 @@ import { until } from "../../support/until.ts";
 const ROW_COUNT = 8000;
 const MIB = 1024 * 1024;
 
-/** The real disk, but counting the temporary files created on it. */
+/** Forwards to the real disk, and counts the temporary files created on it. */
 class CountingDisk extends ForwardingDisk {
   temporaryFiles = 0;
 
@@ -148,7 +148,7 @@ const UNORDERED: readonly string[] = [
   "WITH c AS (SELECT id, s, j FROM t) SELECT a.id, b.s FROM c a JOIN c b ON a.id = b.id + 1",
 ];
 
-/** Statements that each contain one kind of operator that can write rows to disk. */
+/** Statements that each contain one kind of operator that can spill rows to disk. */
 const ANALYZED: readonly string[] = [
   "SELECT id, b, s FROM t ORDER BY b DESC",
   "SELECT DISTINCT s, k FROM t",

@@ -6,8 +6,8 @@ import { expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";
 
 /**
- * Types, each with what PostgreSQL shows: the name, the internal name, the length, the precision
- * with its base and scale, and the precision of seconds.
+ * Types, each with the description that PostgreSQL shows: the name, the internal name, the length,
+ * the precision with its base and scale, and the precision of seconds.
  */
 const TYPES: readonly (readonly [type: string, shown: string])[] = [
   ["boolean", "boolean bool"],

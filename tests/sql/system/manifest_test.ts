@@ -1,6 +1,6 @@
 /**
- * Tests SHOW MANIFEST and SHOW STATS FOR TABLE: which of each user's rows are in segments, and
- * which are not.
+ * Tests SHOW MANIFEST and SHOW STATS FOR TABLE: which rows of each user are in segments, and which
+ * are only in memory.
  */
 import { expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";

@@ -176,7 +176,10 @@ const TYPE_LETTERS: Readonly<Record<string, string>> = {
   Json: " j",
 };
 
-/** Returns the columns of a result in the notation used above. */
+/**
+ * Returns the columns of a result in the same notation as the expected views, with a letter for
+ * each type.
+ */
 function columnsOf(found: StatementResult | undefined): string | undefined {
   return found?.schema
     ?.map(({ data_type: type, name }) => {
@@ -199,7 +202,10 @@ test("the table in this test lists all system views", async () => {
   expect(new Set(rows.flat())).toEqual(new Set(Object.keys(VIEWS)));
 });
 
-/** The SHOW statements, in the same notation. */
+/**
+ * The columns of each SHOW statement, in the same notation as the views, with a letter for each
+ * type.
+ */
 const SHOWN: Readonly<Record<string, string>> = {
   "SHOW NAMESPACES": "namespace_id, name, owner, created_at z, options j, table_count b",
   "SHOW FUNCTIONS":
@@ -409,7 +415,7 @@ test("system.memory lists the memory of each part of the server, with its limits
   expect(after.get("memtables")?.[1]).toBe(512 * 1024 ** 2);
   expect(after.get("replacement_notes")?.[1]).toBeNull();
   expect(bytes(after, "plans")).toBeGreaterThan(0);
-  // The parts add up to the resident memory, unless some estimates are too high.
+  // The parts of the memory add up to the resident memory, unless some estimates are too high.
   const parts = [...after.keys()].filter((part) => part !== "resident");
   const sum = parts.reduce((total: number, part) => total + bytes(after, String(part)), 0);
   expect(sum).toBeGreaterThanOrEqual(bytes(after, "resident"));

@@ -24,7 +24,7 @@ const TABLES = ["a", "b", "s"] as const;
  */
 const TEST_MS_MAX = 60_000;
 
-/** The maximum number of steps, more than a statement takes to reach its first pause. */
+/** The maximum number of steps to wait, more than a statement takes to reach its first pause. */
 const STEPS_MAX = 10_000;
 
 /** The prefix of the text in every row whose message becomes a dead letter. */
@@ -92,7 +92,7 @@ async function contentsOf(user: string): Promise<unknown> {
   }));
 }
 
-/** Creates a dead letter for each user, in segments and in memory. */
+/** Creates dead letters for each user, in segments and in memory. */
 async function fillDeadLetters(...users: string[]): Promise<void> {
   await engine.run(
     `CREATE TOPIC dead; CREATE TOPIC work WITH (MAX_DELIVERIES = 1, DEAD_LETTER = 'default.dead');
@@ -346,7 +346,7 @@ testThoroughly(
       () => "answered",
       () => "cut off",
     );
-    // The job has started by the time it is visible.
+    // A job that `system.jobs` lists has already started.
     const listed = "SELECT 1 FROM system.jobs WHERE job_type = 'purge'";
     await until(async () => (await server.rows(listed)).length > 0);
     await server.restart("SIGKILL");

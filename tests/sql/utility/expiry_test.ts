@@ -1,7 +1,6 @@
 /**
- * Tests shared STREAM tables: exactly the rows that have reached the age TTL_SECONDS are deleted.
- * In all other respects, the tables behave like SHARED tables, with keys, changes and
- * transactions.
+ * Tests shared STREAM tables: exactly the rows whose age has reached TTL_SECONDS are deleted. In
+ * all other respects, the tables behave like SHARED tables, with keys, changes and transactions.
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { readdirSync, truncateSync } from "node:fs";

@@ -1,5 +1,5 @@
 /**
- * Tests STORAGE FLUSH and COMPACT, which return a row for each table, with a report of the work.
+ * Tests STORAGE FLUSH and COMPACT, which return, for each table, a row that reports the work.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { ManualClock } from "../../support/manual_clock.ts";
@@ -118,7 +118,8 @@ test("a killed job ends as cancelled, and its rows are flushed later", async () 
   await engine.run(`KILL JOB '${job.jobId}'`);
   const [entry] = await flushing;
   const status = entry?.rows?.[0]?.[2];
-  // KILL may arrive after the flush has completed. The job's status shows which came first.
+  // KILL may arrive after the flush has completed. The job's status shows which of the two came
+  // first.
   const unflushed = database.store.stats(table.tableId).unflushedVersions;
   expect([status, unflushed]).toEqual(status === "cancelled" ? ["cancelled", 1] : ["completed", 0]);
   expect(await engine.rows("SELECT v FROM a.t WHERE id = 1000")).toEqual([["x"]]);

@@ -79,8 +79,8 @@ test("after a hold, the remains of a failed flush are removed, but nothing that 
 });
 
 // Verifies that files that the manifest may list are kept. The catalog reports that a write failed
-// although it succeeded, as can happen when an error occurs during its commit. The next start sees
-// what is on disk.
+// although it succeeded, as can happen when an error occurs during the catalog's commit. The next
+// start sees the actual state of the disk.
 test("files that may or may not have been published stay until the next start", async () => {
   const disk = new SimulatedDisk();
   const manifest = new MemoryManifest();
@@ -165,7 +165,7 @@ test("a flush whose publication is refused for lack of space leaves no file", as
 
 /** A disk that blocks syncs of some log files until they are released. */
 class SlowLogDisk extends SimulatedDisk {
-  /** The suffix of the paths whose syncs block; undefined if none do. */
+  /** The suffix of the paths whose syncs block; undefined if no syncs block. */
   hangs: string | undefined;
   #waiting: (() => void)[] = [];
 
@@ -218,9 +218,9 @@ test("in relaxed mode, a flush waits for the log, so that a power loss keeps or 
   await store.close();
 });
 
-// Verifies that a flush does not mistake a table's last row for the end of its commit. The commit
-// continues in the next log file, whose sync hangs. The first file was synced when the log moved
-// on.
+// Verifies that a flush does not mistake the last row of its table for the end of the commit. The
+// commit continues in the next log file, whose sync hangs. The first file was synced when the log
+// moved on to the next file.
 test("in relaxed mode, a flush waits for a whole commit that spans log files", async () => {
   const disk = new SlowLogDisk();
   const manifest = new MemoryManifest();

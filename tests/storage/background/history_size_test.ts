@@ -1,6 +1,6 @@
 /**
- * Tests the job that limits the size of history: it yields to other work, runs one check at a
- * time, and checks less often if nothing can be discarded.
+ * Tests the job that limits the size of history: it yields to other work, never runs two checks at
+ * a time, and checks less often if nothing can be discarded.
  */
 import { expect, test } from "bun:test";
 import { HOUR_MS } from "../../../src/base/clock.ts";
@@ -16,7 +16,7 @@ const TABLES = Array.from({ length: 10 }, (_, index) =>
   defineTable(index + 1, [{ kind: "int" }, { kind: "text" }]),
 );
 
-/** How many times a check of all tables pauses. */
+/** The number of times that a check of all tables pauses. */
 const PAUSES = 2;
 
 async function settled(): Promise<void> {

@@ -20,8 +20,8 @@ const MERGED_ROWS_MAX = MERGE_BOUNDS.rowsMax;
 const ROW_BYTES = 40;
 
 /**
- * Returns the parts of a table that the choice reads, with segments of these sizes. Segments at
- * the indexes in `damaged` are quarantined.
+ * Returns a table with segments of the given row counts, as far as the choice of a merge reads it.
+ * The segments at the indexes in `damaged` are quarantined.
  */
 function tableOf(
   rowCounts: readonly number[],
@@ -114,7 +114,7 @@ test.each(shareOf(MIXED, { oneOf: 3 }))(
   },
 );
 
-// Each segment has 100 GB.
+// Each case writes 100 GB of rows.
 test.each([
   [2000, 10_000],
   [30_000, 300],
@@ -152,10 +152,10 @@ test("segmentsToMerge leaves a large segment alone while few rows have followed 
   expect(chosen([large, ...Array.from({ length: 7 }, () => 5000)])).toBeUndefined();
   expect(chosen([large, ...Array.from({ length: 8 }, () => 5000)])).toHaveLength(8);
   expect(chosen([large, ...Array.from({ length: 7 }, () => 150_000)])).toHaveLength(8);
-  // The neighbours of the smallest segments make no difference.
+  // The size of their neighbours makes no difference to the smallest segments.
   const tiny = repeated(7, 1);
   expect(chosen([4000, ...tiny])).toHaveLength(8);
-  // With large rows, a segment of few rows is no longer small.
+  // With large rows, a segment with few rows does not count as small.
   expect(chosen([4000, ...tiny], 10_000)).toBeUndefined();
   expect(chosen([4000, ...tiny, 1], 10_000)).toEqual([...tiny, 1]);
   expect(chosen([4000, ...repeated(7, 600)], 10_000)).toHaveLength(8);

@@ -1,4 +1,6 @@
-/** Tests which rows a merge keeps, in which order, and how many it processes at a time. */
+/**
+ * Tests which rows a merge keeps, their order, and the number of rows that it processes at a time.
+ */
 import { expect, test } from "bun:test";
 import { ROW_GROUP_ROWS_MAX } from "../../../src/base/limits.ts";
 import { portions } from "../../../src/storage/background/merge_order.ts";
@@ -52,8 +54,8 @@ const KEEPS_ALL: HistoryLimits = {
 };
 
 /**
- * Returns the contents of portions: for each row, its source and its number in the segment; and
- * the row count of each portion.
+ * Returns the contents of a merge's portions: the source and the row number of each row, and the
+ * row count of each portion.
  */
 // oxlint-disable-next-line max-params -- a test reads best with one short line for each pass
 function taken(
@@ -85,7 +87,7 @@ function taken(
   return { rows, lengths, newRows, stretchCount, discardedCount, pastCount };
 }
 
-/** Decides the fate of a row, using a simple version of the rule. */
+/** Decides the fate of a row in a merge, using a simple version of the rule. */
 function plainFate(
   { isDeleted, owner, row, seq, source }: Version & { source: number; row: number },
   limits: HistoryLimits,
@@ -99,7 +101,9 @@ function plainFate(
   return obsoleteSince <= limits.settledSeq ? "past" : "current";
 }
 
-/** Returns adjacent sources. The seqs of each are above those of the one before. */
+/**
+ * Returns consecutive sources: the seqs of each source are above the seqs of the source before it.
+ */
 function randomSources(random: SeededRandom, sourceCount: number, ownersMax: number): Version[][] {
   return Array.from({ length: sourceCount }, (_, source) => {
     const owners = Array.from({ length: 1 + random.below(400) }, () => random.below(ownersMax));
@@ -126,8 +130,8 @@ function readersOf(sources: readonly (readonly Version[])[]): ReturnType<typeof 
   );
 }
 
-// Verifies that every row that is kept goes into its output once, ordered by owner and then by
-// seq, and that newRows gives its position among the current ones. The test compares random
+// Verifies that every kept row goes into its output once, ordered by owner and then by seq, and
+// that `newRows` gives its position among the current rows. The test compares the merge of random
 // owners, replacements, TTLs and retention floors with a sort of all rows.
 test("rows are merged in ascending order of owner and seq, each into its output or none", () => {
   const random = new SeededRandom(5);
@@ -177,9 +181,9 @@ test("rows are merged in ascending order of owner and seq, each into its output 
   }
 });
 
-// Verifies that the history in many segments with overlapping seqs is returned as if it were in
-// one, without the versions that are obsolete at the retention floor. The test puts each version
-// of a random table into a random segment.
+// Verifies that history in many segments with overlapping seqs is returned as if it were in a
+// single segment, without the versions that are obsolete at the retention floor. The test puts
+// each version of a random table into a random segment.
 test("rows of history are merged by seq, without versions obsolete by the retention floor", () => {
   const random = new SeededRandom(6);
   for (let round = 0; round < 60; round += 1) {
@@ -239,7 +243,8 @@ test("rows of many owners are read as one range per source, and a portion is a r
 });
 
 /**
- * Returns a single owner's segment with strings of these lengths, in units of 125,000 characters.
+ * Returns a segment of a single owner, with strings of the given lengths in units of 125,000
+ * characters.
  */
 function textSegmentOf(
   lengths: readonly number[],
@@ -272,15 +277,16 @@ test("portions end when they have many bytes, and keep the order", () => {
   expect(rows.map(({ source, row }) => [source, row])).toEqual(
     lengths.flatMap((segment, source) => segment.map((_, row) => [source, row])),
   );
-  // A group holds 67 units: first 11 strings of 6, then the remaining 4 along with 4 from the next
-  // source. Each string of 90 is alone.
+  // A group holds 67 units. The first group holds 11 strings of 6 units, and the second holds the
+  // remaining 4 along with 4 strings from the next source. Each string of 90 units is alone in its
+  // group.
   expect(rowCounts).toEqual([11, 8, 1, 2, 1, 4]);
   for (const reader of readers) reader.close();
 });
 
-// Verifies that the limit on bytes also applies to rows that are large at the beginning of all
-// sources although their groups are not. In each source, long strings of the first owner come
-// before many short ones of the next.
+// Verifies that a portion's limit on bytes counts the portion's own rows rather than their row
+// groups. In each source, long strings of the first owner come before many short strings of the
+// next owner.
 test("portions count the bytes of their own rows, not of the groups of these rows", () => {
   const perSource = 20_000;
   const readers = [0, 1, 2, 3].map((source) =>

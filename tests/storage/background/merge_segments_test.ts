@@ -33,8 +33,8 @@ async function settled(): Promise<void> {
 }
 
 /**
- * Returns the number of segments with current versions. After a merge, there is one of these and
- * one history segment.
+ * Returns the number of segments with current versions. After a merge, there is one such segment
+ * and one history segment.
  */
 function currentCount(store: LocalStore): number {
   return store.segments().filter(({ kind }) => kind === "current").length;
@@ -271,7 +271,7 @@ test("a scan that was opened before a merge continues with the files that the me
   await store.close();
 });
 
-/** Starts each merge only when the test says so. */
+/** Starts each merge only when the test calls `letGo`. */
 class HeldMerges extends InThreadWork {
   readonly #held: (() => void)[] = [];
 
@@ -298,7 +298,7 @@ test("a table is flushed while it is merged, and the changes of both survive a c
   const store = await openStore({ disk, manifest, clock, segmentWork, definitions: [TABLE] });
   await almostDue(store);
   await store.flush(1);
-  // The sources' deletion vectors had already been copied, without these changes.
+  // The merge has already copied the deletion vectors of its sources, without these changes.
   await commit(store, 1, "update", [[7, "while merged"]], 1);
   await commit(store, 1, "delete", [[7, "7"]], 2);
   await store.flush(1);
@@ -434,7 +434,7 @@ test("an erasure that encounters damage fails, and does not count as done", asyn
   const again = await openStore({ disk, manifest: kept, clock, definitions: [TABLE], segmentWork });
   const erasing = again.erase(1, 7).catch(String);
   await settled();
-  // The merge itself found the file intact, but a reader finds the damage while it runs.
+  // The merge finds the file intact, but a reader finds damage in it while the merge is running.
   flip(disk, "1.seg");
   expect(() => readRows(again, TABLE, { owner: 7 })).toThrow();
   flip(disk, "1.seg");

@@ -1,6 +1,7 @@
 /**
- * Verifies that no other work is held up while a flush or a merge waits for the directory entries
- * of its new files to be durable: rows can be changed, and tables dropped, in between.
+ * Verifies that a flush or a merge holds up no other work while it waits for the directory entries
+ * of its new files to become durable. In the meantime, rows can be changed and tables can be
+ * dropped.
  */
 import { afterEach, describe, expect, test } from "bun:test";
 import type { DiskFile, OpenOptions } from "../../../src/base/disk.ts";
@@ -19,7 +20,7 @@ import {
 const TABLE = defineTable(1, [{ kind: "int" }, { kind: "text" }]);
 const SEGMENTS = `${DATA_PATH}/segments/1`;
 
-/** The segment that each kind of work creates. */
+/** The file name of the segment that a flush or a merge creates. */
 const SEGMENT_OF = { flush: "1.seg", compact: "3.seg" } as const;
 
 /**
@@ -30,7 +31,7 @@ class GatedDisk extends ForwardingDisk {
   isShut = false;
   readonly reached: PromiseWithResolvers<void> = Promise.withResolvers<void>();
   readonly opened: PromiseWithResolvers<void> = Promise.withResolvers<void>();
-  /** The paths of unpublished segments whose writes did not wait for the disk. */
+  /** The paths of unpublished segments that were not opened for durable writes. */
   readonly delayed: string[] = [];
 
   override open(path: string, options: OpenOptions): DiskFile {
@@ -66,7 +67,10 @@ async function opened(disk: GatedDisk, manifest: MemoryManifest): Promise<LocalS
 }
 
 describe.each(["flush", "compact"] as const)("names stay consistent during a %s", (work) => {
-  /** Starts the work, and returns while the directory entries of its files are being synced. */
+  /**
+   * Starts a flush or a merge, and returns while the directory entries of its files are being
+   * synced.
+   */
   async function begun(): Promise<{
     disk: GatedDisk;
     manifest: MemoryManifest;

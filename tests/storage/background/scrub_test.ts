@@ -63,7 +63,7 @@ async function pass(
     clock.advance(HOUR_MS);
     store.scrub();
     await Promise.all(jobs.all().map(({ ended }) => ended));
-    // A scrub ends slightly later than its job.
+    // A scrub ends slightly later than the job that it lists.
     await clock.yield();
     after();
   }

@@ -1,6 +1,6 @@
 /**
- * Tests how merges separate current versions from history: which segment each version goes to, how
- * a crash or a concurrent replacement affects it, and when separation is due.
+ * Tests how merges separate current versions from history: the segment that each version goes to,
+ * the effects of a crash or a concurrent replacement, and the time when separation is due.
  */
 import { expect, test } from "bun:test";
 import type { LocalStore, LocalStoreOptions } from "../../../src/storage/mod.ts";
@@ -57,8 +57,8 @@ async function settled(): Promise<void> {
 }
 
 /**
- * Returns a version without its position. A tombstone that was never replaced is shown as it is
- * recorded in history.
+ * Returns a version without its position. A tombstone that was never replaced is returned in the
+ * form in which history records it.
  */
 function contentOf({ isDeleted, owner, prev, replacedBy, seq, value }: StoredVersion): unknown {
   const isEnded = isDeleted && replacedBy === 0;
@@ -134,7 +134,7 @@ test("rows that are replaced while they are merged stay current with their repla
   }
   opened.disk.holdsSyncs = false;
   await commit(store, 1, "delete", [[8, null]]);
-  // This key's tombstone moves to history.
+  // The tombstone of key 3 moves to history.
   await commit(store, 1, "insert", [[3, "again"]]);
   const [flushed] = [store.flush(1)];
   opened.disk.releaseSyncs();

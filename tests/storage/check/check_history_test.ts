@@ -161,7 +161,9 @@ function rowsOf(disk: SimulatedDisk, entry: SegmentEntry): Row[] {
   return rows;
 }
 
-/** Replaces a segment with one that has different rows. All of its bytes are valid. */
+/**
+ * Replaces a segment with a segment that has different rows. All bytes of the new file are valid.
+ */
 function rewrite({ disk, manifest }: Directory, entry: SegmentEntry, rows: readonly Row[]): void {
   const all = rows.toSorted((a, b) => a.owner - b.owner || a.seq - b.seq);
   const numbers = (of: (row: Row) => number): Float64Array => Float64Array.from(all, of);
@@ -210,7 +212,7 @@ function rewrite({ disk, manifest }: Directory, entry: SegmentEntry, rows: reado
   manifest.publish({ changeSegments: [changed] });
 }
 
-// A merge that mistook a current row for a replaced one would leave such files behind.
+// A merge that mistook a current row for a replaced row would leave such files behind.
 test.each(["the next one", "the flushed one"])(
   "the check finds a current row in history, as if replaced by %s",
   async (what) => {
@@ -247,7 +249,7 @@ test("the check finds an owner whose history a merge has skipped", async () => {
   const { damaged, what } = findingsIn(directory);
   expect(what).toHaveLength(1);
   expect(what[0]).toMatch(/^version \d+ of owner 1 replaces version \d+, which is missing$/);
-  // The version is missing from one segment, but a different segment refers to it.
+  // The version is missing from one segment, but another segment refers to it.
   expect(damaged).toEqual([]);
 });
 

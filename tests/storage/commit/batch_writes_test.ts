@@ -1,7 +1,7 @@
 /**
  * Verifies that a columnar write has the same effect as a write by rows: the log has the same
- * bytes, and the columns of the memtable have the same values. In both forms, a store accepts and
- * refuses the same writes.
+ * bytes, and the columns of the memtable have the same values. A store accepts and refuses the
+ * same writes in both forms.
  */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../../src/base/errors.ts";
@@ -54,7 +54,10 @@ function valueOf({ kind }: DataType, random: SeededRandom): Value {
   }
 }
 
-/** Returns the values as a vector. Text becomes UTF-8 that begins a few bytes into its buffer. */
+/**
+ * Returns the values as a vector. Text is encoded as UTF-8 that begins a few bytes into its
+ * buffer.
+ */
 function vectorOf(type: DataType, values: readonly Value[]): Vector {
   if (type.kind !== "text") return vectorFromValues(type, values);
   const texts = values.map((value) => Buffer.from(typeof value === "string" ? value : ""));
@@ -261,8 +264,8 @@ test.each(shareOf(KEYED, { oneOf: 2 }))(
     const refusals = new Set<string>();
     let next = 1;
     for (let round = 0; round < 120; round += 1) {
-      // Most ids are above all existing ones, and the rest are among them. Some occur twice or are
-      // too large.
+      // Most new ids are above all existing ids, and the rest are among them. Some ids occur twice
+      // or are too large.
       const from = random.chance(0.6) ? next : random.below(next + 1);
       const step = random.between(1, 3);
       const keys = Array.from({ length: random.between(1, 90) }, (__, i) => from + i * step);

@@ -32,7 +32,9 @@ interface TogetherOptions {
   readonly publish?: () => void;
 }
 
-/** Commits rows together with definitions, as the SQL layer does. Returns the seq. */
+/**
+ * Commits rows together with definitions, as the SQL layer does. Returns the seq of the commit.
+ */
 function together(
   store: LocalStore,
   manifest: MemoryManifest,
@@ -56,7 +58,7 @@ function together(
   });
 }
 
-/** Recovers a store as if the process had just been killed. The manifest is as it was then. */
+/** Recovers a store from the disk and the manifest that a killed process left behind. */
 function recovered(
   disk: SimulatedDisk,
   manifest: MemoryManifest,
@@ -133,7 +135,7 @@ test("a process that is killed before the definitions are durable leaves no row,
   const next = await openStore({ disk: killed, manifest, definitions: DEFINITIONS });
   expect(rowsOf(next)).toEqual([[1, "kept"]]);
   await commit(next, 1, "insert", [[2, "later"]]);
-  // Newer definitions do not bring the rows back.
+  // Committing newer definitions must not bring back the rows that recovery has dropped.
   await together(next, manifest, { rows: [[3, "newer"]] });
   const last = await recovered(killed, manifest);
   expect(rowsOf(last)).toEqual([

@@ -25,7 +25,9 @@ const TABLE = defineTable(1, [INT, TEXT]);
 const TEXT_OF_ROW = "x".repeat(200);
 /** With this log file size, all early writes of a test fit into one file. */
 const ONE_FILE = { walSegmentBytes: 1_048_576 };
-/** How many rows, of more than 200 bytes each, exceed the threshold for an early write. */
+/**
+ * A number of rows, of more than 200 bytes each, that exceeds the threshold for an early write.
+ */
 const LARGE = 200;
 
 function rowsFrom(first: number, count: number): Row[] {
@@ -42,7 +44,7 @@ function contentOf(store: LocalStore): Row[] {
   return readRows(store, TABLE).map(([, ...row]) => row);
 }
 
-/** Checks that the events with the given indexes exist and are in this order. */
+/** Asserts that events with the given indexes exist, and occurred in the given order. */
 function expectInOrder(disk: RecordingDisk, events: readonly number[]): void {
   expect(events, disk.describe().join("\n")).toEqual(events.toSorted((a, b) => a - b));
   expect(events.includes(-1)).toBe(false);
@@ -149,8 +151,8 @@ test("a full disk rolls back a batch that was written early, and everything afte
   expect(refusals).toEqual(["DISK_FULL", "DISK_FULL", "DISK_FULL", "DISK_FULL"]);
   expect(store.appliedSeq).toBe(store.visibleSeq);
   expect(contentOf(store)).toEqual(rowsFrom(0, LARGE));
-  // The keys of the refused batch are free again. After the next frame, no trace of the batch is
-  // left in the log.
+  // The keys of the refused batch can be inserted again. After the next frame, no trace of the
+  // batch is left in the log.
   await store.durable(insert(store, rowsFrom(1000, 3)));
   const expected = [...rowsFrom(0, LARGE), ...rowsFrom(1000, 3)];
   expect(contentOf(store)).toEqual(expected);

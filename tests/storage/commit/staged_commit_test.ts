@@ -52,7 +52,7 @@ function expectRows(store: LocalStore, rows: readonly (readonly unknown[])[]): v
 /** The forms in which rows can be passed to a staged commit. */
 const FORMS = ["by rows", "by columns", "by columns, over known versions"] as const;
 
-/** Begins a commit with rows in the given form. */
+/** Begins a staged commit that receives its rows in the given form. */
 function stagedBy(
   form: (typeof FORMS)[number],
   store: LocalStore,
@@ -148,7 +148,8 @@ describe.each(shareOf(FORMS, { oneOf: 3 }))(
       const disk = new SimulatedDisk();
       const manifest = new MemoryManifest();
       const definitions = [TABLE];
-      // With these options, a millisecond has so few seqs that they run out within a time slice.
+      // With these options, each millisecond has so few seqs that they run out within a time
+      // slice.
       const options = { nodeId: 1, nodeBits: 2 };
       const store = await openStore({ disk, manifest, definitions, options });
       await commit(store, 1, "insert", numbered(3000, "old"));
@@ -368,7 +369,7 @@ describe.each(shareOf(FORMS, { oneOf: 3 }))(
         return parts === 3 ? { code: "ENOSPC", bytesWritten: 50 } : undefined;
       };
       const { lastSeq } = staged.commit();
-      // This commit comes later in the log, so it is rolled back, too.
+      // This commit follows the failed commit in the log, so it is rolled back as well.
       const behind = store.apply({ writes: [write("update", [[1, "newer"]])] });
       const failures = [store.durable(lastSeq), store.durable(behind.lastSeq)].map((durable) =>
         laterErrorCodeOf(() => durable),
@@ -434,8 +435,8 @@ test("rows added after the table was altered are refused before they are looked 
   await commit(store, 1, "delete", [[7, 2]]);
   const staged = store.stage({ snapshotSeq: store.appliedSeq });
   staged.add(write("update", [[8, 1]]));
-  // Drops the column before the key. If the row below were looked up, its key would be 2, which
-  // has been deleted.
+  // Drops the column before the key. If the next row were looked up by its new columns, its key
+  // would be 2, and the row with that key has been deleted.
   store.defineTable({ ...keyLast, columns: keyLast.columns.slice(1) });
   const add = async (): Promise<void> => staged.add(write("update", [[2, 3]]));
   expect(await laterErrorCodeOf(add)).toBe("SERIALIZATION_FAILURE");
@@ -573,7 +574,7 @@ test("a few long rows stay in the current memtable", async () => {
   await commit(store, 1, "update", [[99, "after"]]);
   expectRows(store, [...long, [99, "after"]]);
   await store.flush(1);
-  // The earlier row is in a segment of its own.
+  // The row of the earlier commit is in a separate segment.
   expect(store.segments()[0]?.rowCount).toBe(1);
   expectRows(store, [...long, [99, "after"]]);
   await store.close();

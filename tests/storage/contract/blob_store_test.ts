@@ -1,6 +1,6 @@
 /**
- * Tests blobs: a published blob is durable, a discarded one is gone, and none is ever outside the
- * data directory.
+ * Tests blobs: a published blob is durable, a discarded blob is gone, and no blob is ever outside
+ * the data directory.
  */
 import { expect, test } from "bun:test";
 import { AssertionError } from "../../../src/base/assert.ts";
@@ -41,8 +41,8 @@ async function put(store: LocalBlobStore, change: Partial<BlobPath> = {}): Promi
 }
 
 /**
- * Returns the directories synced during the work, in order, as paths relative to the data
- * directory.
+ * Runs some work, and returns the directories that it syncs, in order, as paths relative to the
+ * data directory.
  */
 async function syncedBy(disk: SimulatedDisk, work: () => Promise<unknown>): Promise<string[]> {
   const synced: string[] = [];
@@ -219,7 +219,7 @@ test("removeOwner removes the files of an owner in every table, and tableIds lis
   await store.removeOwner(12);
   expect(store.read(PATH)).toBeDefined();
   release();
-  // This check runs after the removals that were put off.
+  // This call runs after the postponed removals.
   await store.removeOwner(12);
   expect(store.read(PATH)).toBeUndefined();
   expect(disk.list("/data/files/4").map(({ name }) => name)).toEqual(["13"]);

@@ -1,4 +1,4 @@
-/** Tests the job list: it finds open jobs, and keeps some of the ended ones. */
+/** Tests the job list: it finds open jobs, and keeps some of the jobs that have ended. */
 import { expect, test } from "bun:test";
 import { Bugs, inDoubt } from "../../../src/base/bugs.ts";
 import { DatabaseError } from "../../../src/base/errors.ts";

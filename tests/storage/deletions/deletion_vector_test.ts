@@ -1,6 +1,6 @@
 /**
- * Compares deletion vectors with a plain map, in memory and through their file, and tests damage
- * to every byte.
+ * Compares deletion vectors with a plain map, in memory and through their file, and tests that
+ * damage to any byte is detected.
  */
 import { expect, test } from "bun:test";
 import { AssertionError } from "../../../src/base/assert.ts";
@@ -91,7 +91,7 @@ test("prepared replacements get their seqs and join existing ones, whether few o
         if (chance < known) expected.push([row, row + 1]);
         else if (chance < known + added) expected.push([row, 2 ** 50 + (notes.length - 1) * 3]);
       }
-      // The order is random, as after a search that follows a merge.
+      // The rows are noted in random order, as by a search that follows a merge.
       for (const [row, offset] of notes.toSorted(() => random.unit() - 0.5)) {
         prepared.note(row, offset);
       }

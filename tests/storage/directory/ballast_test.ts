@@ -1,6 +1,6 @@
 /**
- * Tests releasing the ballast while it is being allocated. The next attempt allocates the whole
- * ballast, in its own file.
+ * Tests that the ballast can be released while it is being allocated. The next attempt allocates
+ * the whole ballast, in a file of its own.
  */
 import { expect, test } from "bun:test";
 import { silentLog } from "../../../src/base/log.ts";
@@ -17,7 +17,9 @@ function ballastOn(disk: SimulatedDisk): Ballast {
   return new Ballast({ bytes: BYTES, clock, disk, log: silentLog, path: PATH });
 }
 
-/** Waits until an attempt has written its pieces and started to sync them. */
+/**
+ * Waits until an attempt to allocate the ballast has written its pieces and started to sync them.
+ */
 async function piecesWritten(): Promise<void> {
   for (let turn = 0; turn < 3; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }

@@ -1,6 +1,6 @@
 /**
- * Tests that system errors that mean damage are told apart from those that only prevent a file
- * from being opened.
+ * Verifies that system errors that mean damage are distinguished from errors that only prevent a
+ * file from being opened.
  */
 import { expect, test } from "bun:test";
 import { DatabaseError, DiskError, UnreadableError } from "../../../src/base/errors.ts";

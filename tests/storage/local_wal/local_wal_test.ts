@@ -1,6 +1,6 @@
 /**
- * Tests the files of the log: what is written can be read back and, whatever happens to the bytes,
- * the next start either finds every acknowledged commit or refuses to open.
+ * Tests the files of the log. Everything that is written can be read back. Whatever happens to the
+ * bytes, the next start either finds every acknowledged commit or refuses to open.
  */
 
 import { expect, test } from "bun:test";
@@ -53,7 +53,8 @@ interface TakenRow {
 }
 
 /**
- * Returns the rows of a frame above a seq for their table, with the versions that they replace.
+ * Returns the rows of a frame whose seqs are above the given seq of their table, with the versions
+ * that they replace.
  */
 function rowsAbove(frame: Frame, skips: Readonly<Record<number, number>>): TakenRow[] {
   const taken: TakenRow[] = [];
@@ -339,7 +340,7 @@ test("a torn last frame is truncated and logged with its offset, and the log con
 test("a torn group is truncated even if a later frame of it is intact, and never reappears", async () => {
   const { disk, store } = await threeCommits();
   disk.holdsSyncs = true;
-  // The first commit is being written. The other two form the group after it.
+  // The first commit is being written. The other two commits form the next group.
   const applied = [4, 5, 6].map((id) =>
     store.apply({
       writes: [{ tableId: 1, owner: 0, operation: "insert", rows: [[id, "same size"]] }],
@@ -356,7 +357,8 @@ test("a torn group is truncated even if a later frame of it is intact, and never
   crashed.damage(WAL_1, offset + 60);
   const again = await reopen(crashed);
   expect(idsOf(again)).toEqual([1, 2, 3]);
-  // A frame of the same size ends exactly where the intact frame of the torn group began.
+  // The new frame has the same size as the damaged frame, so it ends exactly where the intact
+  // frame of the torn group began.
   await commit(again, 1, "insert", [[7, "same size"]]);
   const third = await reopen(crashed.crash({ keep: "none" }));
   expect(idsOf(third)).toEqual([1, 2, 3, 7]);
@@ -406,7 +408,8 @@ test("a part of a commit keeps the files with the preceding parts, even after a 
   const options = { walSegmentBytes: 16384, rowBytesMax: 4096 };
   const definitions = [TABLE, other];
   const first = await openStore({ disk, manifest, definitions, options });
-  // The rows of table 1 fill the first file. The row of table 2 is in the last part.
+  // The rows of table 1 fill the first log file. The row of table 2 is in the last part of the
+  // commit.
   const rows = Array.from({ length: 12 }, (_, id): Row => [id, "y".repeat(2000)]);
   const { lastSeq } = first.apply({
     writes: [
@@ -462,7 +465,7 @@ test("log files that a flush releases together are all reused without filling th
     return undefined;
   };
   await fillFiles(4);
-  // Each spare file has its header written.
+  // The only write to each spare file is its header.
   expect(sparesWritten).toBe(4);
   expect(numbersIn(disk)).toEqual([5, 6, 7, 8, 9]);
   disk.faultPlan = undefined;
@@ -501,7 +504,7 @@ test("the next log file is created in the first pause after a quarter of the cur
   clock.advance(60);
   await commit(store, 1, "insert", [[4, "x"]]);
   clock.advance(60);
-  // The file has been written to since, so the pause starts over.
+  // The log file has been written to since, so the wait for a pause starts over.
   expect(await spares()).toBe(0);
   clock.advance(100);
   expect(await spares()).toBe(1);

@@ -134,7 +134,7 @@ test("a flush and a merge that the manifest refuses are repeated, and lose nothi
     expect(await store.flush(1).catch((error: unknown) => error)).toBeInstanceOf(DatabaseError);
     manifest.onPublish = () => {};
     await store.flush(1);
-    // The flush may be followed by a merge, which is refused in the same way.
+    // The flush may be followed by a merge, which the manifest refuses in the same way.
     manifest.onPublish = refuse;
     for (let turn = 0; turn < 20; turn += 1) {
       await new Promise((resolve) => setImmediate(resolve));

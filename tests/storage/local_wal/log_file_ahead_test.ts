@@ -1,7 +1,7 @@
 /**
  * Tests a log that reaches the end of its file while the next file is still being created. The
- * commits at the beginning of the next file wait for it, in order, and none of them creates
- * another file.
+ * commits that begin the next file wait for the file, in order, and none of them creates another
+ * file.
  */
 import { expect, test } from "bun:test";
 import type { DiskFile, OpenOptions } from "../../../src/base/disk.ts";
@@ -54,7 +54,7 @@ interface Writing {
   readonly disk: GatedDisk;
   readonly below: SimulatedDisk;
   readonly store: LocalStore;
-  /** The ids whose writers have been answered, in order. */
+  /** The ids of the rows whose writers have been answered, in order. */
   readonly answered: number[];
   /** Settles once all writers have been answered. */
   readonly all: Promise<unknown>;

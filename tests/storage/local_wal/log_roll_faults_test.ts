@@ -20,7 +20,7 @@ import { shareOf } from "../../support/thoroughness.ts";
 const TABLE = defineTable(1, [{ kind: "int" }, { kind: "text" }]);
 const PATHS = dataPathsOf(DATA_PATH);
 
-/** The outcomes that the writers were told, by row. */
+/** The outcomes reported to the writers, by row. */
 interface Told {
   readonly acknowledged: Set<number>;
   readonly refused: Set<number>;
@@ -31,7 +31,7 @@ interface Told {
 /** A state of the disk that the next process may find. */
 interface Find {
   readonly disk: SimulatedDisk;
-  /** Whether everything acknowledged must be present. */
+  /** Whether all acknowledged rows must be present. */
   readonly isWhole: boolean;
 }
 
@@ -122,7 +122,8 @@ async function write(store: LocalStore, ids: readonly number[], told: Told): Pro
 }
 
 /**
- * Opens each disk that the next process may find, and compares it with what the writers were told.
+ * Opens each disk that the next process may find, and compares its rows with the outcomes reported
+ * to the writers.
  */
 async function judge({ acknowledged, finds, refused }: Run, where: string): Promise<void> {
   for (const { disk, isWhole } of finds) {

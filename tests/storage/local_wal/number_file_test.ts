@@ -10,7 +10,7 @@ import { SimulatedDisk } from "../../support/simulated_disk.ts";
 
 const PATH = "/HWM";
 
-/** Returns a disk with the file after `numberCount` numbers were written: 1001, 1002, … */
+/** Returns a disk with a file to which `numberCount` numbers have been written: 1001, 1002, … */
 function diskAfter(numberCount: number): SimulatedDisk {
   const disk = new SimulatedDisk();
   const { file } = openHighWater(disk, PATH);
@@ -70,8 +70,8 @@ test("write keeps the last good number if one write fails and the next is torn",
   expect(() => file.write(1004)).toThrow(DiskError);
   disk.faultPlan = undefined;
   file.write(1005);
-  // Tears the slot of the last write. That is the first one, because the third number is in the
-  // second.
+  // Tears the slot of the last write. This is the first slot, because the third number is in the
+  // second slot.
   disk.damage(PATH, 3);
   expect(checkNumberFile(disk, PATH).value).toBe(1003);
 });

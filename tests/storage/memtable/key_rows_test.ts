@@ -117,7 +117,7 @@ test("KeyRows has no key at first, and none again once the only one is forgotten
 });
 
 test("KeyRows finds keys that were crafted to share a hash as fast as others", () => {
-  // Without the random seed of the hash, this took a second or more.
+  // Without a random seed for the hash, this test would take a second or more.
   const keyCount = 40_000;
   const view = new DataView(new ArrayBuffer(8));
   const keys = Array.from({ length: keyCount }, (_, i) => {

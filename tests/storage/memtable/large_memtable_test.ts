@@ -1,6 +1,7 @@
 /**
- * Compares a memtable of many rows with plain lists. Its arrays move into larger ones as it grows,
- * while rows are replaced or rolled back, seqs arrive late, and moves are abandoned.
+ * Compares a memtable of many rows with plain lists. As the memtable grows, its arrays move into
+ * larger arrays, while rows are replaced or rolled back, seqs arrive late, and moves are
+ * abandoned.
  */
 import { expect, test } from "bun:test";
 import { arrayBytes } from "../../../src/base/memory_usage.ts";

@@ -36,15 +36,16 @@ test("Memtable.firstAlive skips blocks of an owner that are not visible at a seq
   for (let index = 0; index < 3000; index += 1) {
     if (index % 3 !== 0) memtable.replace(rowAt(index), 10_000 + index);
   }
-  // Some replacements are above the bound. The result is the same before and after a reader has
-  // seen all of them.
+  // Some replacements are above the seq bound of the read. The result is the same before and after
+  // a reader has seen all replacements.
   expect(memtable.firstAlive(partition, all, 12_000)).toBe(1024);
-  // In the first two blocks, every row has been replaced. In the third, only the first rows have.
+  // In the first two blocks, every row has been replaced. In the third block, only the first rows
+  // have been replaced.
   expect(memtable.firstAlive(partition, all, 20_000)).toBe(2048);
   expect(memtable.firstAlive(partition, { start: 5, end: 1500 }, 20_000)).toBe(1500);
   expect(memtable.firstAlive(other, all, 20_000)).toBe(0);
-  // A reader below a block's last replacement still sees its row, even after other readers have
-  // seen more replacements.
+  // A reader below the last replacement in a block still sees the replaced row, even after other
+  // readers have seen more replacements.
   expect(memtable.firstAlive(partition, all, 12_000)).toBe(1024);
   expect(memtable.firstAlive(partition, all, 10_000)).toBe(0);
   // Rolling a replacement back makes its row visible again.

@@ -12,7 +12,7 @@ function someOrder(): ReturnType<typeof orderOfNumbers> {
   return orderOfNumbers(Array.from({ length: ROWS }, (_, row) => (row * 7919) % ROWS));
 }
 
-/** Adds parts of `ROWS` rows each, with their orders by a column. */
+/** Adds memtable parts of `ROWS` rows each, with their orders by one column. */
 function addParts(orders: PartOrders, columnId: number, count: number): readonly MemPart[] {
   for (let index = 0; index < count; index += 1) {
     orders.add(columnId, { start: index * ROWS, end: (index + 1) * ROWS });

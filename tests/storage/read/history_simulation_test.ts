@@ -158,7 +158,7 @@ class HistorySimulation {
     for (const model of this.#models) model.expiredSeq = store.expiredSeq(model.definition.tableId);
   }
 
-  /** Runs a statement, or a transaction whose snapshot is older. */
+  /** Runs a single statement, or a transaction with an older snapshot. */
   async #write(store: LocalStore): Promise<void> {
     const model = this.#random.pick(this.#models);
     const isTransaction = model.definition.keyColumnIds.length > 0 && this.#random.chance(0.4);
@@ -179,7 +179,7 @@ class HistorySimulation {
     if (commit !== undefined && this.#random.chance(0.8)) await store.durable(commit.lastSeq);
   }
 
-  /** Prepares a commit while others write, flush and merge. */
+  /** Prepares a commit while other writers commit, and the store flushes and merges. */
   async #writeSlowly(store: LocalStore): Promise<void> {
     const model = this.#random.pick(this.#models);
     const { tableId } = model.definition;
@@ -282,7 +282,7 @@ class HistorySimulation {
     return rows.length === 0 ? undefined : { tableId, owner, operation, rows };
   }
 
-  /** There are only a few different values, so they recur. */
+  /** Only a few different values are used, so that they recur. */
   #value(column: StoredColumn | undefined): Value {
     const random = this.#random;
     if (column?.columnId === 1 && column.type.kind === "text")
@@ -376,7 +376,8 @@ class HistorySimulation {
   }
 
   /**
-   * Checks rows, newest first. The store may refuse the read if some of the rows are in history.
+   * Checks a scan of the rows, newest first. The store may refuse the scan if some of the rows are
+   * in history.
    */
   #checkNewest(
     store: Pick<Store, "scanOrdered" | "visibleSeq">,
@@ -417,7 +418,10 @@ class HistorySimulation {
     );
   }
 
-  /** Reads as reader threads do, once alone and once with two that divide a scan. */
+  /**
+   * Reads as reader threads do: once with a single reader, and once with two readers that divide a
+   * scan.
+   */
   #checkReaders(store: LocalStore, model: VersionModel, upTo: Seq): void {
     const { tableId } = model.definition;
     const opened = (): { replica: ReplicaStore; release: () => void } => {

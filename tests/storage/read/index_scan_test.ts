@@ -1,8 +1,8 @@
 /**
- * Verifies that the rows found through a secondary index are those of a scan, in index order, and
- * that a unique index admits exactly the commits that leave no duplicate. The test compares random
- * versions of two owners, replaced, deleted, refused, flushed, merged and recovered, with a plain
- * list.
+ * Verifies that the rows found through a secondary index match a scan, in index order, and that a
+ * unique index admits exactly the commits that leave no duplicate. The test makes random changes
+ * to the rows of two owners. Versions are replaced, deleted, refused, flushed, merged and
+ * recovered, and compared with a plain list.
  */
 import { describe, expect, test } from "bun:test";
 import { defined } from "../../../src/base/assert.ts";
@@ -65,7 +65,7 @@ function valuesIn(row: Row, { columnIds }: StoredIndex): Value[] {
   return columnIds.map((columnId) => row[columnId - 1] ?? null);
 }
 
-/** Compares as many values as both rows have, with NULL last. */
+/** Compares two index keys over the values that both have, with NULL last. */
 function compareKeys({ columnIds }: StoredIndex, left: Row, right: Row): number {
   for (const [at, columnId] of columnIds.slice(0, Math.min(left.length, right.length)).entries()) {
     const [a = null, b = null] = [left[at], right[at]];
@@ -119,7 +119,7 @@ function randomValue<T>(random: SeededRandom, values: readonly T[]): T | null {
   return values[random.below(values.length)] ?? null;
 }
 
-/** The strings in the rows. In some runs, all of them share a prefix. */
+/** The strings from which rows are made. In some runs, all of them share a prefix. */
 let texts: readonly string[] = TEXTS;
 
 function randomRow(random: SeededRandom, key: number, pool: readonly string[] = texts): Row {

@@ -78,7 +78,10 @@ function readOrdered(store: LocalStore, table: TableDefinition, asked: Asked): V
   return rows;
 }
 
-/** Expects the same rows, in order. Rows with equal values may come in any order. */
+/**
+ * Asserts that an ordered scan returns the same rows as a normal scan, in order. Rows with equal
+ * values may come in any order.
+ */
 function expectSame(store: LocalStore, table: TableDefinition, asked: Asked): void {
   const { columnId, isDescending = false, max, min, owner = 0, upTo = store.visibleSeq } = asked;
   const column = defined(table.columns[columnId - 1], "the position must be in the table");
@@ -96,7 +99,7 @@ function expectSame(store: LocalStore, table: TableDefinition, asked: Asked): vo
   });
   expect(isInOrder).toBe(true);
   const bySeq = (left: Row, right: Row): number => Number(left[0]) - Number(right[0]);
-  // The rows' text is compared, because comparing so many rows one by one takes seconds.
+  // Compares the rows as text, because comparing so many rows one by one takes seconds.
   const textOf = (rows: readonly Row[]): string => rows.toSorted(bySeq).map(String).join("\n");
   expect(textOf(found)).toBe(textOf(expected));
 }
@@ -144,7 +147,7 @@ describe("scanOrdered reads rows in order", () => {
     await store.flush(1);
     await store.compact(1);
     expectSameOfAll(store, store.visibleSeq);
-    // Rows that have been replaced since are in history, which has no orders.
+    // Rows that were replaced after this seq are in history, which has no orders.
     const older = { columnId: 1, upTo: defined(seqs.at(-2), "there must be an earlier state") };
     expect(() => open(store, TABLE, older)).toThrow("there must be an order");
     await store.close();
@@ -244,7 +247,7 @@ describe("scanOrdered reads rows in order", () => {
       store.scanOrdered(1, { ...options, upTo: store.visibleSeq });
     const rowsFrom = (start: number): Row[] =>
       Array.from({ length: 5000 }, (_, i) => [start + i, `${"a".repeat(i % 500)}b${i}`, 0]);
-    // Rows in memory have no order, either, until a scan reaches them.
+    // Rows in memory have no order until a scan reaches them.
     await commit(store, 1, "insert", rowsFrom(0));
     ask()?.close();
     const inMemory = defined(ask(), "there may be an order");
@@ -278,7 +281,7 @@ describe("scanOrdered reads rows in order", () => {
   });
 
   test("scanOrdered supports the long strings of one owner among the short ones of another", async () => {
-    // Packed strings are not sorted.
+    // The table is not compressed, because packed strings are not sorted.
     const flush = { ...TABLE.flush, rowsMax: 100_000 };
     const table: TableDefinition = { ...TABLE, flush, compression: "none" };
     const store = await openStore({ definitions: [table] });

@@ -27,7 +27,10 @@ async function makeMostlyDeleted({ isFlushed }: { isFlushed: boolean }): Promise
 
 const made = new Map<boolean, Promise<LocalStore>>();
 
-/** Returns the table, which is made once, because the tests only read it. */
+/**
+ * Returns a table in which most rows are deleted. The table is created only once, because the
+ * tests only read it.
+ */
 function mostlyDeleted({ isFlushed }: { isFlushed: boolean }): Promise<LocalStore> {
   let store = made.get(isFlushed);
   if (store === undefined) made.set(isFlushed, (store = makeMostlyDeleted({ isFlushed })));
@@ -43,7 +46,7 @@ function scanOf(store: LocalStore, options: { mayBeEmpty?: boolean; batchRows?: 
   return store.scan(1, { owner: 0, upTo, columnIds: [1], ...options });
 }
 
-/** Returns how many empty batches precede the only row. */
+/** Returns the number of empty batches before the only row. */
 function emptyBatchesOf(scan: Scan): number {
   let count = 0;
   for (let batch = scan.next(); batch?.rowCount === 0; batch = scan.next()) count += 1;
@@ -101,7 +104,7 @@ test("a scan that returns one row at a time skips many hidden rows at once", asy
 test("a scan prunes only row groups whose rows were all replaced by then", async () => {
   const store = await makeMostlyDeleted({ isFlushed: true });
   const before = (store.visibleSeq - ROWS) as Seq;
-  // The deletions are in memory at first, and then in a segment.
+  // The deletions are recorded in memory at first, and then in a segment.
   for (const isFlushed of [false, true]) {
     if (isFlushed) await store.flush(1);
     const newest = scanOf(store, {});

@@ -15,7 +15,7 @@ interface Rows {
   readonly texts: Vector;
 }
 
-/** A source that returns its seqs in batches, sometimes with an empty one. */
+/** A source that returns its seqs in batches, some of which are empty. */
 class ListedSource implements SeqSource<Rows> {
   readonly minSeq: number;
   isRead = false;
@@ -47,12 +47,13 @@ class ListedSource implements SeqSource<Rows> {
   }
 }
 
-/** Returns sources that share the seqs from 1 to `count`. */
+/** Returns sources among which the seqs from 1 to `count` are distributed. */
 function randomSources(random: SeededRandom, count: number): ListedSource[] {
   const lists = Array.from({ length: random.between(1, 5) }, (): number[] => []);
   let last = 0;
   for (let seq = 1; seq <= count; seq += 1) {
-    // Some runs of seqs come from one source, others from sources that alternate.
+    // Consecutive seqs come from the same source in some places, and from alternating sources in
+    // others.
     if (random.chance(0.4)) last = random.below(lists.length);
     lists[last]?.push(seq);
   }

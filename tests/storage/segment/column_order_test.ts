@@ -1,6 +1,6 @@
 /**
- * Verifies that the order of a column is that of its values, whatever form the column has. The
- * tests compare random vectors of every kind that can be ordered with a sort of their values.
+ * Verifies that a column is ordered by its values, whatever the form of the column. The tests
+ * compare random vectors of every kind that can be ordered with a sort of their values.
  */
 import { describe, expect, test } from "bun:test";
 import {

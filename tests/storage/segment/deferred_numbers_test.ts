@@ -1,6 +1,6 @@
 /**
- * Verifies that numbers decoded lazily equal those decoded at once, and that selected numbers are
- * decoded without the others.
+ * Verifies that numbers decoded lazily equal numbers decoded at once, and that selected numbers
+ * can be decoded without the others.
  */
 import { expect, test } from "bun:test";
 import { defined } from "../../../src/base/assert.ts";
@@ -100,7 +100,8 @@ test.each(CASES)("columnRows defers $encoding of $type.kind, NULLs: $hasNulls", 
   expect(untouched.length).toBe(end - start);
   const chosen = [0, 2, 11, 12, 139].map((row) => wanted[row] ?? null);
   expect(valuesOf(take(untouched, selection))).toEqual(chosen);
-  // After the selected numbers, all numbers can still be read, and then some of them once more.
+  // After the selected numbers, all numbers can still be read, and then the selected numbers once
+  // more.
   expect(valuesOf(untouched)).toEqual(wanted);
   expect(valuesOf(take(untouched, selection))).toEqual(chosen);
   expect(valuesOf(read())).toEqual(wanted);

@@ -1,6 +1,6 @@
 /**
- * Tests packed chunks: what is written can be read back as a whole, in part and one by one; chunks
- * that are not worth packing stay plain; and neither damaged bytes nor bytes that do not unpack
+ * Tests packed chunks. Written values can be read back as a whole, in part and one by one. Chunks
+ * that are not worth packing stay plain. Neither damaged bytes nor bytes that do not unpack
  * correctly are ever served.
  *
  * To reproduce a failure: SEED=<n> bun test tests/storage/segment/packed_chunk_test.ts
@@ -137,7 +137,8 @@ describe("packed chunks are read as they were written", () => {
         }
       }
     }
-    // Chunks with a single row, only NULLs, or a constant are not packed. Most others are.
+    // Chunks with a single row, only NULLs, or a constant are not packed. Most other chunks are
+    // packed.
     expect(packedCount).toBeGreaterThan(type.kind === "boolean" ? 2 : 8);
   });
 
@@ -224,7 +225,7 @@ describe("packed chunks are read as they were written", () => {
 });
 
 /**
- * Checks selected rows of a range. They are looked up one by one only if they are far enough
+ * Checks selected rows of a range. The rows are looked up one by one only if they are far enough
  * apart.
  */
 function expectChosen(
@@ -279,7 +280,7 @@ describe("auto and zstd choose which chunks to pack", () => {
       ]);
       const bytes = encodeSegment(inputOf(TEXT, texts, "auto"));
       expect(isPacked(open(bytes)), `${byteCount} bytes`).toBe(expected);
-      // A segment without a packed chunk has the same bytes as before packing existed.
+      // A segment without packed chunks has the same bytes as a segment written without packing.
       if (!expected) expect(bytes).toEqual(plain);
       expect(isPacked(open(encodeSegment(inputOf(TEXT, texts, "zstd"))))).toBe(true);
     }
@@ -461,7 +462,7 @@ describe("damage to packed chunks is detected", () => {
       expect(() => reader.column(1, 0), message).toThrow(
         /^Cannot read \/1\.seg at byte \d+: .*packed/,
       );
-      // The other columns must be unchanged.
+      // Damage to this column must not affect the other columns.
       expect(reader.seqs(0).length).toBe(400);
     }
   });

@@ -38,7 +38,7 @@ test("scanLiteralList returns values that no later list changes, and none of an 
   ];
   const alone = texts.map((text) => scanned(text));
   const lists = texts.map((text) => {
-    // The scanner gives up in the middle of a row.
+    // The parameter makes the scanner give up in the middle of a row.
     expect(scanned(" ('x', 'y', 'z', $1)")).toBeUndefined();
     return scanned(text);
   });
@@ -85,7 +85,7 @@ function scanned(text: string): LiteralList | undefined {
   return scanLiteralList(new Utf8Text(text), 0)?.list;
 }
 
-/** Returns a cell as written in the text. */
+/** Returns the text of a cell as written in the list. */
 function cellText({ bytes, ends, starts }: LiteralList, cell: number): string {
   return textIn(bytes, "utf8", starts[cell] ?? 0, ends[cell] ?? 0);
 }

@@ -10,7 +10,7 @@ import { randomFrom, seedOf } from "../../../types/random.ts";
 
 const LISTS = 100;
 
-/** The number of rows; they have more cells than a plan has slots. */
+/** The number of rows. Together, they have more cells than a plan has slots. */
 const ROWS = 40;
 
 const TYPES = [
@@ -48,7 +48,7 @@ function pickWith(random: () => number): Pick {
   return (...from) => from[Math.floor(random() * from.length)] ?? (from[0] as (typeof from)[0]);
 }
 
-/** Returns cells that fit a column, in every form allowed in a list. */
+/** Returns the text of a random cell that fits a column, in any form allowed in a list. */
 function fitting(column: number, pick: Pick): string {
   switch (column) {
     case 1:
@@ -103,7 +103,7 @@ function fitting(column: number, pick: Pick): string {
   }
 }
 
-/** Returns cells that fit few columns or none, or are not literals. */
+/** Returns the text of a random cell that fits few columns or none, or is not a literal. */
 function strange(pick: Pick): string {
   return pick(
     "NULL",
@@ -192,14 +192,15 @@ test("a list has the same rows and errors by columns, by rows and token by token
     const order = COLUMNS.slice(0, width);
     const head = `INSERT INTO n.t (${order.join(", ")}) VALUES `;
     const values = list(random, width);
-    // A block comment after the last cell shifts none of the cells' positions. The fast scanner
-    // does not support comments, so this text takes the ordinary path.
+    // A block comment after the last cell moves none of the cells. The fast scanner does not
+    // support comments, so this text takes the ordinary path.
     const plain = values.replace(/\)([^)]*)$/, "/**/)$1");
     const tail = random() < 0.2 ? "; -- end" : "";
     const wanted = await effect(head + plain + tail);
     const sql = head + values + tail;
     const found = await effect(sql);
-    // Only for a list does the error identify the cell whose cast fails when its row is reached.
+    // If a cast fails when its row is reached, only the fast path reports the position of the
+    // cell.
     const { failure, position = found.position } = wanted;
     expect(found, sql).toEqual({ ...wanted, position });
     if (failure !== undefined) errorCount += 1;
@@ -241,7 +242,7 @@ test("NUL is refused in a string on every path of a statement", async () => {
     `UPDATE n.t SET c7 = ${cell} WHERE c0 = 1`,
     `SELECT c0 FROM n.t WHERE c7 = ${cell}`,
   ]) {
-    // From here on, the plan of the statement is cached.
+    // From here on, the statement runs with a cached plan.
     await engine.run(sql.replaceAll("\u0000", ""));
     await engine.run("DELETE FROM n.t WHERE true");
     const position = sql.indexOf("\u0000");

@@ -1,8 +1,9 @@
 /**
- * Verifies that a list so long that it is read without a tree means the same as a short one. The
- * same items are used twice: in a list that is long enough, and together with an item that the
- * fast path does not support, so that the list is read item by item. Results, types and refusals
- * must be the same. A list of 100,000 items is bound quickly, however the statement uses it.
+ * Verifies that a list long enough to be read without a syntax tree means the same as a short
+ * list. The same items are used twice: in a list that is long enough, and together with an item
+ * that the fast path does not support, so that the list is read item by item. Results, types and
+ * refusals must be the same. A list of 100,000 items is bound quickly, however the statement uses
+ * it.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../../../src/base/clock.ts";
@@ -11,7 +12,7 @@ import { expressionToSql, statementToSql } from "../../../../src/sql/parse/print
 import { TestEngine } from "../../../support/sql_engine.ts";
 import { shareOf } from "../../../support/thoroughness.ts";
 
-/** More literals than are ever replaced by parameters in one statement. */
+/** A number of literals that exceeds the number that one statement can replace with parameters. */
 const MANY = 80;
 
 let engine: TestEngine;
@@ -37,7 +38,10 @@ async function answerOf(sql: string): Promise<unknown> {
   return error === undefined ? { rows: last?.rows, schema: last?.schema } : error.code;
 }
 
-/** Returns a list of literals, and an equivalent one that is read item by item. */
+/**
+ * Returns a list of literals that takes the fast path, and an equivalent list that is read item by
+ * item.
+ */
 function bothOf(items: readonly string[]): [string, string] {
   const [first = ""] = items;
   const many = Array.from({ length: MANY }, (_, i) => items[i % items.length] ?? first);
@@ -155,7 +159,7 @@ test("a long list is printed as its items, and parses to them again", () => {
   const { right } = statement.where;
   if (right.type !== "list") throw new Error("IN has a list");
   expect(right.literals?.rowCount).toBe(MANY);
-  // Positions count characters, although the list counts bytes.
+  // Error positions count characters, although the list counts bytes.
   for (const item of right.expressions) {
     expect(sql.startsWith(expressionToSql(item), item._location.start)).toBe(true);
   }

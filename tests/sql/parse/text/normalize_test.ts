@@ -1,6 +1,6 @@
 /**
- * Verifies that statements that differ only in lifted literals share a key and a tree, and that
- * nothing that affects a plan is lifted.
+ * Verifies that statements that differ only in lifted literals share a plan cache key and a tree,
+ * and that nothing that affects a plan is lifted.
  */
 import { expect, test } from "bun:test";
 import { parseNormalized, parseStatements } from "../../../../src/sql/parse/parser.ts";
@@ -13,7 +13,7 @@ import { amountOf } from "../../../support/thoroughness.ts";
 import { bare, type Json, rewrite } from "../bare.ts";
 import { StatementGenerator } from "../statement_generator.ts";
 
-/** Returns the texts of the lifted literals. */
+/** Returns the texts of the literals that normalisation lifts out of a statement. */
 function lifted(text: string): readonly string[] | undefined {
   return normalizeStatement(text)?.literals.map((literal) => literal.text);
 }

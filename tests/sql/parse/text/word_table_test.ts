@@ -1,4 +1,4 @@
-/** Verifies that words are found in upper or lower case, and that nothing else is found. */
+/** Verifies that a word table finds its words in upper or lower case, and finds nothing else. */
 import { expect, test } from "bun:test";
 import { foldIntoHash, WordTable } from "../../../../src/sql/parse/text/word_table.ts";
 
