@@ -44,8 +44,8 @@ async function refusalOf(creation: Promise<ListedStorage>): Promise<string> {
 }
 
 /**
- * A disk that completes syncs of files only when a test requests it. No caller may wait for one
- * synchronously.
+ * A disk that completes syncs of files only when a test requests it. No caller may wait for such a
+ * sync synchronously.
  */
 class StalledDisk extends ForwardingDisk {
   readonly synced: PromiseWithResolvers<void> = Promise.withResolvers<void>();
@@ -106,8 +106,8 @@ test("Storages.create yields to other work while a disk takes long to sync", asy
     isCreated = true;
     return listed;
   });
-  // These syncs are for the root and the probe, the root's parent, the mark, and the name of the
-  // mark.
+  // These syncs are for the root and the probe file, the parent of the root, the storage's mark
+  // file, and the mark file's name.
   for (let count = 0; count < 5; count += 1) {
     await new Promise((resolve) => setImmediate(resolve));
     expect(isCreated).toBe(false);
@@ -191,7 +191,7 @@ test.each(DISK_OPERATIONS)(
       const isMet = failsOnce(disk, failNth(operation, nth, { code: "EIO" }));
       storages.drop("fast");
       disk.faultPlan = undefined;
-      // The directory may belong to a storage only if the mark could not be removed.
+      // The directory may still belong to a storage only if its mark file could not be removed.
       if (disk.exists(`${ROOT}/STORAGE`)) disk.remove(`${ROOT}/STORAGE`);
       expect(storageFault(disk, await storages.create(WANTED))).toBeUndefined();
       storages.close();

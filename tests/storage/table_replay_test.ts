@@ -1,6 +1,6 @@
 /**
  * Verifies that startup restores memtables from the log: the values, keys and replacements that
- * existed when the last process was cut off.
+ * existed when the previous process was cut off.
  */
 import { expect, test } from "bun:test";
 import type { LocalStore, TableDefinition } from "../../src/storage/mod.ts";
@@ -19,7 +19,10 @@ import { MemoryManifest } from "../support/memory_manifest.ts";
 import { SimulatedDisk } from "../support/simulated_disk.ts";
 import { commit, defineTable, openStore, readRows } from "../support/store_fixture.ts";
 
-/** Returns the state that a new process would find if this one were cut off now. */
+/**
+ * Opens a store in the state that a new process would find if the current process were cut off
+ * now.
+ */
 function afterCrash(
   { disk, manifest }: { disk: SimulatedDisk; manifest: MemoryManifest },
   definitions: readonly TableDefinition[],

@@ -1,4 +1,6 @@
-/** Verifies that tables in storages lose nothing, whatever the disk does in the meantime. */
+/**
+ * Verifies that tables in separate storages lose nothing, whatever the disk does in the meantime.
+ */
 import { describe, expect, test } from "bun:test";
 import { CorruptionError, DatabaseError, DiskError, isExpected } from "../../src/base/errors.ts";
 import { type LogFields, silentLog } from "../../src/base/log.ts";
@@ -40,7 +42,7 @@ function filesIn(disk: SimulatedDisk, directory: string): string[] {
   });
 }
 
-/** Returns why a storage is not created. */
+/** Returns the reason why a storage is not created. */
 async function refusalOf(creation: Promise<ListedStorage>): Promise<string> {
   return await creation.then(() => "it is created", String);
 }
@@ -219,7 +221,7 @@ describe("a table whose segments are in a storage", () => {
     ]);
     await again.compact(1);
     expect(filesIn(disk, `${DATA_PATH}/segments`)).toEqual([]);
-    // The current segment and its history.
+    // The listed segments are the current segment and its history segment.
     expect(manifest.load().segments.map(({ home }) => home?.storageId)).toEqual(["fast", "fast"]);
     await again.close();
   });

@@ -1,6 +1,6 @@
 /**
- * A clock that advances only when a test advances it. It counts how often it is read, because
- * long-running work must check the time often.
+ * A clock that advances only when a test advances it. It counts how often it is read, so that
+ * tests can verify that long-running work checks the time often.
  */
 import { ManualClock } from "./manual_clock.ts";
 

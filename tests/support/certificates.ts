@@ -1,5 +1,6 @@
 /**
- * Creates certificates for tests that serve over TLS, using openssl, which may not be installed.
+ * Creates certificates for tests that serve over TLS. It uses the program openssl, which may not
+ * be installed.
  */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -7,13 +8,13 @@ import { join } from "node:path";
 
 export const hasOpenssl: boolean = Bun.which("openssl") !== null;
 
-/** A certificate and its key, in PEM form. */
+/** A certificate and its private key, in PEM form. */
 export interface Certificate {
   readonly cert: string;
   readonly key: string;
 }
 
-/** Creates a self-signed certificate. */
+/** Creates a self-signed certificate for a host name. */
 export function certificateFor(name: string): Certificate {
   const directory = mkdtempSync(join(tmpdir(), "tidemark-cert-"));
   const [cert, key] = [join(directory, "cert.pem"), join(directory, "key.pem")];

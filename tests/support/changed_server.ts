@@ -2,8 +2,8 @@
  * Builds a server from changed sources, which lets tests and campaigns inject faults into the real
  * process. The server's own code does not refer to this file.
  *
- * Such a server starts from a bundle or an executable, as users' servers do. Otherwise the runtime
- * would compile a thousand modules at each start, and again in each thread.
+ * A changed server starts from a bundle or an executable, as users' servers do. Otherwise the
+ * runtime would compile a thousand modules at each start, and again in each thread.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -15,7 +15,7 @@ const ROOT = join(import.meta.dir, "../..");
 export const SOURCES: string = join(ROOT, "src");
 
 export interface ServerChanges {
-  /** A module that the process and each of its threads load before all others. */
+  /** The path of a module that the process and each of its threads load before all others. */
   readonly first?: string;
   /**
    * Returns the text of a file in {@linkcode SOURCES}, changed or not. By default, no file is
@@ -27,7 +27,7 @@ export interface ServerChanges {
 const ENTRY_PATHS = ENTRIES.map((entry) => join(ROOT, entry));
 
 /**
- * Bundles a server with changes.
+ * Bundles a server from changed sources.
  *
  * @param folder The absolute path of the folder for the bundle.
  * @returns The command that starts the server.
@@ -46,8 +46,8 @@ export async function bundleChangedServer(
 }
 
 /**
- * Compiles a server with changes, as `scripts/build.ts` does. This takes ten seconds of processor
- * time more than a bundle, and saves half a second at each start.
+ * Compiles a server from changed sources, as `scripts/build.ts` does. Compared with a bundle, this
+ * takes ten more seconds of processor time, and saves half a second at each start.
  *
  * @param path The absolute path of the executable.
  * @returns The command that starts the server.

@@ -6,7 +6,7 @@ import { ChunkCache, sharedCache } from "../../src/storage/segment/chunk_cache.t
 import { type ColumnOrder, orderOf } from "../../src/storage/segment/column_order.ts";
 import { BIGINT, vectorFromValues } from "../../src/types/mod.ts";
 
-/** Returns an empty cache with the given size limit; by default, the usual one. */
+/** Returns an empty chunk cache with the given size limit; by default, the usual limit. */
 export function newCache(bytesMax?: number): ChunkCache {
   return bytesMax === undefined ? new ChunkCache() : new ChunkCache(bytesMax);
 }

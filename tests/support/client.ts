@@ -5,10 +5,10 @@ import { Packr, Unpackr } from "msgpackr";
 import { defined } from "../../src/base/assert.ts";
 import type { ClientMessage, ServerMessage } from "../../src/protocol/mod.ts";
 
-/** The longest time that a test waits for a message. */
+/** The maximum time that a test waits for a message. */
 const WAIT_MS_MAX = 20_000;
 
-/** A data frame as it arrived. */
+/** A data frame, as received from the server. */
 export interface Frame {
   readonly isText: boolean;
   readonly isGzip: boolean;
@@ -33,8 +33,8 @@ const unpackr = new Unpackr({
 const packr = new Packr({ useRecords: false });
 
 /**
- * The size in bytes from which a client compresses messages. It is low enough that tests compress
- * some.
+ * The size in bytes from which a client compresses messages. The threshold is low enough that
+ * tests compress some messages.
  */
 const GZIP_BYTES_MIN = 100;
 
@@ -60,7 +60,7 @@ export class SocketClient {
     });
   }
 
-  /** Connects. Resolves when the socket is open. */
+  /** Connects to a server. Resolves when the socket is open. */
   static async connect(
     url: string,
     { query = "", token, headers = {}, packs = false }: ConnectOptions = {},

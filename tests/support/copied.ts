@@ -5,7 +5,7 @@
 import type { CopyBody, SqlResponse } from "../../src/sql/mod.ts";
 import type { TestEngine } from "./sql_engine.ts";
 
-/** Returns a body that sends the bytes in pieces. */
+/** Returns a COPY body that sends the bytes in pieces. */
 function bodyOf(data: Uint8Array, pieceBytes: number = data.length || 1): CopyBody {
   let at = 0;
   return {
@@ -26,7 +26,7 @@ export interface CopyInOptions {
   readonly pieceBytes?: number;
 }
 
-/** Runs a COPY FROM. */
+/** Runs a COPY FROM with the given data. */
 export function askCopyIn(
   engine: TestEngine,
   sql: string,
@@ -37,7 +37,7 @@ export function askCopyIn(
   return engine.ask(sql, { copy: { body: bodyOf(bytes, pieceBytes) } });
 }
 
-/** Runs a COPY FROM that must succeed. Returns the number of its rows. */
+/** Runs a COPY FROM that must succeed. Returns the number of copied rows. */
 export async function copyIn(
   engine: TestEngine,
   sql: string,

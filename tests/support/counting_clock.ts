@@ -1,6 +1,6 @@
 /**
- * A clock that advances only when a test advances it. It counts how often work yields to others,
- * and calls a listener each time.
+ * A clock that advances only when a test advances it. It counts the yields of work on the event
+ * loop, and calls a listener at each yield.
  */
 import { ManualClock } from "./manual_clock.ts";
 

@@ -34,24 +34,32 @@ export interface OpenOptions {
    * system's.
    */
   readonly inThreads?: boolean;
-  /** Whether readers get statements before these turn out to be long. Defaults to true. */
+  /**
+   * Whether readers get statements immediately, before these turn out to be long. Defaults to
+   * true.
+   */
   readonly takesAll?: boolean;
-  /** Holds up, fails or refuses the readers on this thread. */
+  /**
+   * Controls the readers on this thread: a test can hold them up, make them fail, or refuse to
+   * open them.
+   */
   readonly heldReaders?: HeldReaders;
-  /** Brings a backup forward to a point in time in a thread, as a server does. */
+  /**
+   * Brings a restored backup forward to a point in time in a separate thread, as a server does.
+   */
   readonly bringInThread?: PointBringer;
 }
 
 /**
- * Configuration lines that keep files small. Otherwise opening a database spends most of its time
- * writing zeros to log files and the reserve.
+ * Configuration lines that keep files small. Otherwise, opening a database spends most of its time
+ * writing zeros to log files and the ballast.
  */
 export const SMALL_FILES = "storage.ballast_bytes = 0\nstorage.wal_segment_bytes = 4194304";
 
-/** Set if a test run's queries should run off the event loop. */
+/** Set if the queries of a test run are to run off the event loop. */
 const READERS = process.env["TIDEMARK_TEST_READERS"];
 
-/** Opens a database. If the log fails, an error is thrown, where a server would stop instead. */
+/** Opens a database. Throws an error if the log fails, whereas a server would stop. */
 export function openAt(
   dataPath: string,
   {
@@ -91,8 +99,8 @@ export function openAt(
 }
 
 /**
- * A reader on this thread runs without interruption. Unless readers took turns, the first one
- * would read everything.
+ * The settings that make readers take turns. A reader on this thread runs without interruption, so
+ * otherwise the first reader would read everything.
  */
 const DIVIDING = { rowsEach: 0, msMin: 0, runsMin: 0, isInTurn: true, gatheredBytesMax: 64 * 1024 };
 

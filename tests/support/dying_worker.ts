@@ -1,6 +1,6 @@
 /**
- * Replaces the threads that write segments. This one flushes, but dies during each merge, either
- * of an uncaught error or silently.
+ * Replaces the threads that write segments. This thread performs flushes, but dies during each
+ * merge, either of an uncaught error or silently.
  */
 import { bunDisk } from "../../src/base/bun_disk.ts";
 import { flushSteps } from "../../src/storage/mod.ts";

@@ -15,7 +15,7 @@ export interface SegmentInput extends Omit<SegmentRows, "vectors">, SegmentOutli
   readonly columns: readonly (SegmentColumn & { readonly vector: Vector })[];
 }
 
-/** Returns the bytes of a segment file, in memory. */
+/** Returns the bytes of a segment file without writing a file. */
 export function encodeSegment(input: SegmentInput): Uint8Array<ArrayBuffer> {
   const writer = new ByteWriter(65536);
   const pieces = segmentChunks(input);
@@ -31,7 +31,7 @@ export function encodeSegment(input: SegmentInput): Uint8Array<ArrayBuffer> {
   }
 }
 
-/** Yields the bytes of a segment file in order. Some pieces are empty, to let other work run. */
+/** Yields the bytes of a segment file in order. Some chunks are empty, to let other work run. */
 export function* segmentChunks(input: SegmentInput): Generator<Uint8Array, SegmentEnd> {
   const vectors = input.columns.map(({ vector }) => vector);
   const rowCount = input.seqs.length;

@@ -1,4 +1,4 @@
-/** Lists the endpoints of a server, from its own route table. */
+/** Lists the endpoints of a server, as found in its own route table. */
 import { systemClock } from "../../src/base/clock.ts";
 import { Connections } from "../../src/server/connections/connections.ts";
 import { endpointsOf } from "../../src/server/endpoints.ts";

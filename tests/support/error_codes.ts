@@ -1,6 +1,6 @@
 /**
- * Returns the error code of an action that should fail, for tests to compare; undefined if it
- * succeeds. Any error other than a DatabaseError is rethrown.
+ * Returns the error code of an action that should fail, so that tests can compare it; undefined if
+ * the action succeeds. Any error other than a DatabaseError is rethrown.
  */
 import { DatabaseError } from "../../src/base/errors.ts";
 
@@ -13,9 +13,7 @@ export function errorCodeOf(action: () => unknown): string | undefined {
   return undefined;
 }
 
-/**
- * Returns the error code of an action that throws, or that returns a promise which is rejected.
- */
+/** Returns the error code of an action that throws, or that returns a promise that is rejected. */
 export async function laterErrorCodeOf(action: () => unknown): Promise<string | undefined> {
   try {
     await action();

@@ -1,16 +1,18 @@
 /**
  * A reader of server-sent events. It stores each event as it arrived and, like a browser's
- * EventSource, remembers the last id.
+ * EventSource, remembers the last event id.
  */
 import { defined } from "../../src/base/assert.ts";
 import type { ServerMessage } from "../../src/protocol/mod.ts";
 
-/** The longest time that a test waits for an event. */
+/** The maximum time that a test waits for an event. */
 const WAIT_MS_MAX = 20_000;
 
 export interface StreamEvent {
   readonly event: string;
-  /** The event's id; undefined if it has none, in which case the last id remains valid. */
+  /**
+   * The id of the event; undefined if the event has none, in which case the last id remains valid.
+   */
   readonly id: string | undefined;
   readonly message: ServerMessage;
 }
@@ -31,7 +33,10 @@ export class EventClient {
     this.#abort = abort;
   }
 
-  /** Opens a stream. A refusal is a normal response, so check its status. */
+  /**
+   * Opens an event stream. A refusal is returned as a normal response, so callers must check its
+   * status.
+   */
   static async open(
     url: string,
     query: Readonly<Record<string, string>>,
@@ -67,19 +72,19 @@ export class EventClient {
     throw new Error(`Expected ${name}, got ${JSON.stringify(next)}`);
   }
 
-  /** Waits for a comment, which must come next. */
+  /** Waits for a comment line, which must come next. */
   async expectComment(): Promise<void> {
     const lines = await this.#nextLines();
     if (lines?.length === 1 && lines[0]?.startsWith(":") === true) return;
     throw new Error(`Expected a comment, got ${JSON.stringify(lines)}`);
   }
 
-  /** Closes the stream, even if more events are to come. */
+  /** Closes the stream, even if the server has more events to send. */
   close(): void {
     this.#abort.abort();
   }
 
-  /** Returns the lines up to the next empty one; undefined if the stream has ended. */
+  /** Returns the lines up to the next empty line; undefined if the stream has ended. */
   async #nextLines(): Promise<readonly string[] | undefined> {
     for (;;) {
       const end = this.#text.indexOf("\n\n");

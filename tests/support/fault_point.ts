@@ -2,18 +2,18 @@
  * Throws inside a server bundled by `injected_faults.ts`. The server's stages call this module's
  * global function, in the process and in its threads.
  *
- * It throws once, in the stage named in the INJECTED_FAULT file, after that stage has been passed
- * as many times as the file says.
+ * The function throws once, in the stage named in the INJECTED_FAULT file, after that stage has
+ * been passed as many times as the file says.
  */
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { AssertionError } from "../../src/base/assert.ts";
 import type { FaultStage } from "./injected_faults.ts";
 
-/** The contents of the control file. */
+/** The contents of the INJECTED_FAULT file. */
 export interface InjectedFault {
   readonly stage: FaultStage;
   readonly kind: FaultKind;
-  /** How many times the stage is passed before the fault. */
+  /** The number of times that the stage is passed before the fault. */
   readonly skip: number;
 }
 
@@ -59,7 +59,10 @@ function fail(kind: FaultKind): never {
   }
 }
 
-/** Must not be a tail call, because that would use no stack frame. */
+/**
+ * Overflows the stack. The recursive call must not be a tail call, because a tail call would use
+ * no stack frame.
+ */
 function overflow(depth: number): number {
   return overflow(depth + 1) + depth;
 }

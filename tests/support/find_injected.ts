@@ -2,23 +2,23 @@
  * Decides whether a campaign on the real server notices injected faults.
  *
  * A fault may get no opportunity to show: a resume that skips nothing misses nothing, and two
- * messages for the same row may never arrive together. A run without an opportunity proves
- * nothing, so another one follows with the next seed.
+ * messages for the same row may never arrive together. A run without such an opportunity proves
+ * nothing, so the campaign runs again with the next seed.
  */
 
-/** The maximum number of runs. A fault that none of them notices counts as not found. */
+/** The maximum number of runs. A fault that no run notices counts as not found. */
 const RUNS_MAX = 8;
 
-/** Runs a campaign once with injected faults. Returns those that it noticed. */
+/** Runs a campaign once with injected faults. Returns the faults that it noticed. */
 export type InjectedRun<Fault extends string> = (
   seed: number,
   injected: readonly Fault[],
 ) => Promise<readonly Fault[]>;
 
 /**
- * Runs a campaign until all injected faults have been noticed. Each run has the faults that no
- * earlier one noticed. Prints the outcome and sets the exit code: 0 if all faults were found, else
- * 1.
+ * Runs a campaign until all injected faults have been noticed. Each run has only the faults that
+ * no earlier run noticed. Prints the outcome and sets the exit code: 0 if all faults were found,
+ * otherwise 1.
  */
 export async function findInjected<Fault extends string>(
   { injected, seed }: { injected: readonly Fault[]; seed: number },

@@ -9,8 +9,8 @@ import {
 import type { IndexFilePlace } from "../../src/storage/segment/index_header.ts";
 
 /**
- * Rewrites the index file of a segment with 500 rows: changes its entries, and makes the checksums
- * valid.
+ * Rewrites the index file of a segment with 500 rows: changes its entries, and recomputes the
+ * checksums.
  */
 export function forgeIndex(path: string, change: (entries: IndexEntries) => void): void {
   const [, tableId = "", name = ""] = /segments\/(\d+)\/(.*)$/.exec(path) ?? [];
@@ -24,7 +24,7 @@ export function forgeIndex(path: string, change: (entries: IndexEntries) => void
   forgeIndexAt({ disk: bunDisk, path, place }, change);
 }
 
-/** Rewrites any index file: changes its entries, and makes the checksums valid. */
+/** Rewrites any index file: changes its entries, and recomputes the checksums. */
 export function forgeIndexAt(
   { disk, path, place }: { disk: Disk; path: string; place: IndexFilePlace },
   change: (entries: IndexEntries) => void,

@@ -1,7 +1,7 @@
 /**
  * Forges tokens of a trusted issuer: the attacks on JWTs and on OpenID Connect that tools and
- * advisories list. Some are signed with the issuer's own key, because the attack must not succeed
- * even then. Every token must be refused, wherever tokens are accepted.
+ * advisories list. Some of the tokens are signed with the issuer's own key, because the attack
+ * must not succeed even then. Every token must be refused, wherever tokens are accepted.
  */
 import { createPublicKey } from "node:crypto";
 import type { JWK } from "jose";
@@ -79,7 +79,7 @@ async function withWrongClaims(issuer: SigningIssuer): Promise<ForgedToken[]> {
     { nbf: null },
     { cnf: { jkt: "x" } },
     { events: {} },
-    // Longer than any token that the server reads.
+    // Makes the token longer than any token that the server reads.
     { filler: "x".repeat(16_384) },
     { filler: "x".repeat(700_000) },
   ];
@@ -131,7 +131,10 @@ async function withForeignHeaders(issuer: SigningIssuer): Promise<ForgedToken[]>
   );
 }
 
-/** The thief signs with its own key. The header contains that key or points to it. */
+/**
+ * Returns tokens that the thief signs with its own key. Their headers contain that key or point to
+ * it.
+ */
 async function withKeysOf(thief: SigningIssuer, issuer: SigningIssuer): Promise<ForgedToken[]> {
   const url = `${thief.url}/jwks`;
   const headers: readonly object[] = [
@@ -153,7 +156,7 @@ async function withKeysOf(thief: SigningIssuer, issuer: SigningIssuer): Promise<
   );
 }
 
-/** Tokens for which an attacker needs no private key. */
+/** Returns tokens for which an attacker needs no private key. */
 function withoutKey(issuer: SigningIssuer): ForgedToken[] {
   const claims = issuer.claims();
   const payload = encodedPart(claims);

@@ -43,7 +43,7 @@ export function forgedSegment(
   const trailer = new DataView(bytes.buffer, trailerAt);
   const directoryAt = trailer.getUint32(8, true);
   const columnTableBytes = new DataView(bytes.buffer, directoryAt).getUint32(20, true);
-  // The group's first row and the row count come before the entries.
+  // In the directory, a group's first row and row count come before its chunk entries.
   const entriesAt = directoryAt + DIRECTORY_FIXED_BYTES + columnTableBytes + 8;
   const entryAt = entriesAt + (SYSTEM_COLUMN_IDS.length + columnId - 1) * CHUNK_ENTRY_BYTES;
   const chunk = bytes.subarray(offset, offset + byteCount);

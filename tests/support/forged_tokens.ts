@@ -1,7 +1,7 @@
 /**
- * Forges tokens of this server: the attacks on JWTs that tools and advisories list. Some are
- * signed with the server's own secret, because the attack must not succeed even then. Every token
- * must be refused, wherever tokens are accepted.
+ * Forges tokens of this server: the attacks on JWTs that tools and advisories list. Some of the
+ * tokens are signed with the server's own secret, because the attack must not succeed even then.
+ * Every token must be refused, wherever tokens are accepted.
  */
 import { createHmac, generateKeyPairSync, sign } from "node:crypto";
 import { UnsecuredJWT } from "jose";
@@ -25,8 +25,8 @@ type Claims = Readonly<Record<string, unknown>>;
 const HEADER = { alg: "HS256", typ: "JWT" };
 
 /**
- * `none` in all sixteen combinations of upper and lower case, because some programs refuse only
- * the exact word.
+ * The algorithm `none` in all sixteen combinations of upper and lower case, because some programs
+ * refuse only the exact word.
  */
 export const NONE_IN_EVERY_CASE: readonly string[] = Array.from({ length: 16 }, (_, bits) =>
   Array.from("none", (letter, at) =>
@@ -58,7 +58,7 @@ export function encodedPart(value: unknown): string {
   return Buffer.from(text).toString("base64url");
 }
 
-/** Returns a token with a valid signature over any content. */
+/** Returns a token that has a valid signature, whatever its header and payload. */
 export function signedPart(header: unknown, payload: unknown, secret: Uint8Array | string): string {
   const input = `${encodedPart(header)}.${encodedPart(payload)}`;
   return `${input}.${createHmac("sha256", secret).update(input).digest("base64url")}`;
@@ -181,7 +181,7 @@ function spelledDifferently({ secret, token }: Original): ForgedToken[] {
 function withWrongClaims({ nowSeconds, secret, token }: Original): ForgedToken[] {
   const claims = claimsOf(token);
   const changes: readonly Claims[] = [
-    // JSON leaves out a member whose value is undefined.
+    // JSON omits a member whose value is undefined, so each of these changes removes a claim.
     ...Object.keys(claims).map((name) => ({ [name]: undefined })),
     { iss: "tidemark2" },
     { iss: "Tidemark" },
@@ -233,7 +233,7 @@ function withWrongClaims({ nowSeconds, secret, token }: Original): ForgedToken[]
   });
 }
 
-/** Returns a different letter of the base64url alphabet. A dot becomes a letter. */
+/** Returns a different letter of the base64url alphabet. A dot is replaced with a letter. */
 export function otherLetter(letter: string): string {
   return letter === "A" ? "B" : "A";
 }

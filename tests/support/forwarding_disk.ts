@@ -50,7 +50,7 @@ export class ForwardingDisk implements Disk {
     this.disk.remove(path);
   }
 
-  /** Runs synchronously, so that simulations are reproducible. */
+  /** Removes the file synchronously, so that simulations are reproducible. */
   removeSoon(path: string): Promise<void> | undefined {
     this.remove(path);
     return undefined;
@@ -64,7 +64,7 @@ export class ForwardingDisk implements Disk {
     this.disk.syncDirectory(path);
   }
 
-  /** Runs synchronously, so that simulations are reproducible. */
+  /** Syncs the directory synchronously, so that simulations are reproducible. */
   async syncDirectorySoon(path: string): Promise<void> {
     this.syncDirectory(path);
   }
@@ -113,7 +113,7 @@ export class ForwardingFile implements DiskFile {
   }
 
   /**
-   * Makes the two calls that this method combines, so that a subclass that overrides one of them
+   * Makes the two calls that this method combines, so that a subclass that overrides either call
    * sees it.
    */
   async writeDurably(bytes: Uint8Array, offset: number): Promise<void> {

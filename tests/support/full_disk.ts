@@ -3,7 +3,7 @@ import type { DiskFile, OpenOptions } from "../../src/base/disk.ts";
 import { DiskError } from "../../src/base/errors.ts";
 import { ForwardingDisk, ForwardingFile } from "./forwarding_disk.ts";
 
-/** A disk that is full at the next write to the log. */
+/** A disk whose next write to the log fails once `isFull` is set. */
 export class FullDisk extends ForwardingDisk {
   isFull = false;
 

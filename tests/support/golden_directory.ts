@@ -1,11 +1,11 @@
 /**
- * Golden data directories: the files of one version, kept permanently, with everything that every
- * later version must be able to read from them.
+ * Golden data directories: the files of one version, kept permanently, with everything that later
+ * versions must be able to read from them.
  *
- * `writeGolden` uses SQL to create a directory with an example of everything, using a clock and
- * random numbers of its own. `contentsOf` returns everything that can be read from it, as JSON.
- * Each format has a folder `tests/fixtures/format-<n>/` with the directory, and with its contents
- * when it was written.
+ * `writeGolden` uses SQL to create a directory with an example of everything, using its own clock
+ * and random numbers. `contentsOf` returns everything that can be read from it, as JSON. Each
+ * format has a folder `tests/fixtures/format-<n>/` with the directory, and with its contents when
+ * it was written.
  */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -25,7 +25,10 @@ export const GOLDEN_PASSWORD = "correct horse battery";
 
 export const LOCAL_CALLER = { address: "127.0.0.1", isLocal: true };
 
-/** Log files have the smallest allowed size, because their zeros are kept permanently, too. */
+/**
+ * Log files have the smallest allowed size, because the zeros that fill them are kept permanently,
+ * too.
+ */
 const CONFIG = `
 storage.wal_segment_bytes = 1048576
 limits.max_row_bytes = 65536
@@ -44,7 +47,7 @@ const EVERY_TYPE = `
   raw BYTES, doc JSON, tree JSONB, moment TIMESTAMP, instant DATETIME, day DATE, hour TIME,
   tag UUID, place EMBEDDING(3)`;
 
-/** The values of each row after its key. Missing values are NULL. */
+/** The values of each row after its key. Omitted values are NULL. */
 const TYPE_ROWS: readonly string[] = [
   `true, 32767, 2147483647, 9223372036854775807, 0.1, 1e300, 9999999999.99,
    12345678901234567890123456789012.123456, 'ä€𝄞', 'ÄÖÜß', '\\x00ff10', '{"b": 1.50, "a": [null]}',
@@ -57,8 +60,8 @@ const TYPE_ROWS: readonly string[] = [
 ];
 
 /**
- * Writes an example of everything that the format supports to a new directory, and returns the
- * contents.
+ * Writes an example of everything that the data format supports to a new directory. Returns the
+ * contents of the directory.
  */
 export async function writeGolden(directory: string): Promise<unknown> {
   const clock = new ManualClock();
@@ -83,7 +86,7 @@ export async function writeGolden(directory: string): Promise<unknown> {
     `CREATE USER TABLE app.docs (id INT PRIMARY KEY, scan FILE);
      CREATE TABLE app.dropped (id INT PRIMARY KEY) WITH (TYPE='SHARED'); INSERT INTO app.dropped VALUES (1)`,
   );
-  // The storage has no table, because its directory will not exist later.
+  // This storage gets no table, because its directory will not exist later.
   await run(`CREATE STORAGE elsewhere TYPE filesystem PATH '${directory}-elsewhere' NAME 'Gone'`);
   await fill(database, { clock, run });
   await fillPacked(database, run);
@@ -203,7 +206,7 @@ async function fillLists(database: Database, run: Run): Promise<void> {
 }
 
 /**
- * Creates index files, a sequence, and rows that refer to other rows by their key and by a unique
+ * Creates index files, a sequence, and rows that reference other rows by their key and by a unique
  * index.
  */
 async function fillReferences(database: Database, run: Run): Promise<void> {
@@ -226,8 +229,7 @@ async function fillReferences(database: Database, run: Run): Promise<void> {
 }
 
 /**
- * Creates segments with values of an enum type whose labels have changed since, and with NaN and
- * infinity.
+ * Creates segments with NaN, infinity, and values of an enum type whose labels have changed since.
  */
 async function fillEnums(database: Database, run: Run): Promise<void> {
   await run(
@@ -277,7 +279,7 @@ async function fillNumbers(database: Database, run: Run): Promise<void> {
   await run("INSERT INTO app.numbers VALUES (3.0, 1e-50, 1, '{0.00}')");
 }
 
-/** Creates policies that read another table, one of whose columns is renamed later. */
+/** Creates policies that read another table. A column of that table is renamed later. */
 async function fillPolicies(run: Run): Promise<void> {
   await run(
     `CREATE SHARED TABLE app.guests (room INT, guest TEXT, PRIMARY KEY (room, guest));
@@ -309,7 +311,10 @@ async function fillSearches(database: Database, run: Run): Promise<void> {
   );
 }
 
-/** Creates segments with packed chunks in most encodings, one of which has a deletion vector. */
+/**
+ * Creates segments with packed chunks in most encodings. One of the segments has a deletion
+ * vector.
+ */
 async function fillPacked(database: Database, run: Run): Promise<void> {
   await run(
     `CREATE USER TABLE app.packed (id INT PRIMARY KEY, large BIGINT, exact DOUBLE, yes BOOLEAN,
@@ -391,12 +396,15 @@ export async function contentsOf(database: Database): Promise<unknown> {
   return JSON.parse(JSON.stringify(contents, plain));
 }
 
-/** Returns the entry in the form that it had before history segments existed. */
+/**
+ * Returns a segment entry in the form that older fixtures contain, in which the kind of current
+ * segments is not stated.
+ */
 function asWritten({ kind, ...segment }: ListedSegment): object {
   return kind === "current" ? segment : { ...segment, kind };
 }
 
-/** Returns an owner's rows, including tombstones, and every version that ever existed. */
+/** Returns an owner's rows, including tombstones, and every version that was ever written. */
 function rowsOf({ store }: Database, { tableId, columns }: TableEntry, owner: number): unknown {
   const columnIds = columns.map(({ columnId }) => columnId);
   const bounds = { owner, after: 0 as Seq, upTo: store.visibleSeq };
@@ -424,7 +432,7 @@ function rowsOf({ store }: Database, { tableId, columns }: TableEntry, owner: nu
   return { owner, rows, changes };
 }
 
-/** Converts values that JSON cannot represent. */
+/** Converts values that JSON cannot represent, for use by JSON.stringify. */
 function plain(_key: string, value: unknown): unknown {
   if (typeof value === "bigint") return { bigint: String(value) };
   if (typeof value === "number" && !Number.isFinite(value)) return { number: String(value) };
@@ -443,7 +451,7 @@ export function filesIn(directory: string): Record<string, string> {
   return files;
 }
 
-/** Packs a directory into a fixture: its files without the lock. */
+/** Packs the files of a directory, without the lock file, into a fixture. */
 export function packed(directory: string): Uint8Array<ArrayBuffer> {
   const { LOCK: _, ...files } = filesIn(directory);
   return Bun.gzipSync(new TextEncoder().encode(JSON.stringify(files)), { level: 9 });

@@ -1,4 +1,4 @@
-/** Replaces the memory figures of the runtime. */
+/** Replaces the memory figures that the runtime reports. */
 
 export const MIB: number = 2 ** 20;
 

@@ -10,7 +10,7 @@ interface HeldReader {
   readonly held: ToReader[];
 }
 
-/** A reader that never starts. */
+/** A reader that never starts, and ignores all messages. */
 const NOTHING: ReturnType<OpenReader> = {
   post: () => undefined,
   answer: () => undefined,

@@ -1,6 +1,6 @@
 /**
- * Faults in history reads. The simulation must find each of them. A fault replaces one property of
- * a class while a test runs.
+ * Faults in history reads, each of which the simulation must find. A fault replaces one property
+ * of a class while a test runs.
  */
 import { defined } from "../../src/base/assert.ts";
 import type { SharedTable } from "../../src/storage/mod.ts";
@@ -19,7 +19,7 @@ interface HistoryFault {
   readonly injected: PropertyDescriptor;
 }
 
-/** The original method, with no fault injected. */
+/** The original `share` method, with no fault injected. */
 const { share } = Object.getOwnPropertyDescriptors(KnownTables.prototype);
 
 export const HISTORY_FAULTS: readonly HistoryFault[] = [

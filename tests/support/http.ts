@@ -1,7 +1,7 @@
 /**
- * Runs the real server in-process, on a free port: real HTTP and WebSocket, a real catalog, real
- * authentication, and the real live engine over the model store. Scripted responses replace SQL,
- * because server tests do not depend on what SQL does.
+ * Runs the real server in-process, on a free port, with real HTTP and WebSocket, a real catalog,
+ * real authentication, and the real live engine over the model store. Scripted responses replace
+ * the SQL engine, because server tests do not depend on the results of SQL.
  */
 
 import { mkdtempSync, rmSync } from "node:fs";
@@ -30,10 +30,10 @@ import { KnownQueries, LIMITS, messagesTable } from "./live_fixture.ts";
 import { ModelStore } from "./model_store.ts";
 import { NO_TOPICS, NO_WEBHOOKS } from "./no_topics.ts";
 
-/** Sections of the configuration, each merged over the tests' defaults. */
+/** Sections of the configuration, each of which overrides the tests' defaults. */
 export type ConfigChange = { readonly [S in keyof ServerConfig]?: Partial<ServerConfig[S]> };
 
-/** The default settings of the wire contract, with a free local port. */
+/** The default settings of the protocol, with a free local port. */
 const DEFAULTS: ServerConfig = {
   server: {
     host: "127.0.0.1",
@@ -101,7 +101,7 @@ const HEALTHY_STORAGE: ReturnType<ServerOptions["storageState"]> = {
   failedJobs: new Map(),
 };
 
-/** Returns a complete configuration with a test's changes. */
+/** Returns a complete configuration that includes the changes of a test. */
 export function serverConfig(change: ConfigChange = {}): ServerConfig {
   return {
     server: { ...DEFAULTS.server, ...change.server },
@@ -120,7 +120,7 @@ export type SqlScript = (
   principal: Principal,
 ) => SqlResponse | Promise<SqlResponse>;
 
-/** Returns the responses set by a test, and records the requests. */
+/** An SQL engine that returns the responses set by a test, and records the requests. */
 class ScriptedSql implements SqlEngine {
   readonly requests: SqlRequest[] = [];
   readonly #script: SqlScript;
@@ -166,17 +166,19 @@ class ScriptedSql implements SqlEngine {
 export interface TestServer {
   readonly url: string;
   readonly server: RunningServer;
-  /** The parts that the server was created with. */
+  /** The options with which the server was created. */
   readonly options: ServerOptions;
   readonly catalog: CatalogDatabase;
   readonly auth: Auth;
   readonly store: ModelStore;
   /** The requests to the SQL engine, in order. */
   readonly requests: readonly SqlRequest[];
-  /** The errors reported as bugs. A test that expects none must check that the list is empty. */
+  /**
+   * The errors reported as bugs. A test that expects no bugs must check that the list is empty.
+   */
   readonly bugs: readonly unknown[];
   readonly directory: string;
-  /** Returns a user's access token, creating the user when first used. "ada" is a DBA. */
+  /** Returns the access token of a user, who is created on first use. "ada" is a DBA. */
   token(userId?: string): Promise<string>;
   fetch(path: string, init?: RequestInit): Promise<Response>;
   /** Sends `POST /v1/api/sql` as ada. */
@@ -189,7 +191,7 @@ export interface TestServerOptions {
   script?: SqlScript;
   /** Parts of the server to replace. */
   parts?: Partial<ServerOptions>;
-  /** Creates the access to files; if omitted, there is none. */
+  /** Creates the server's access to files; if omitted, the server has none. */
   files?: (world: { catalog: CatalogDatabase; store: ModelStore }) => FileAccess;
 }
 
@@ -288,7 +290,10 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   };
 }
 
-/** Runs a test with a server, and then closes the server. @throws If the server hit a bug. */
+/**
+ * Runs a test with a server, and then closes the server. @throws If the server has encountered a
+ * bug.
+ */
 export async function withServer(
   options: TestServerOptions,
   use: (server: TestServer) => Promise<void>,
@@ -306,7 +311,7 @@ function noFiles(): never {
   throw new Error("Cannot open a file: this test has none");
 }
 
-/** The account settings of a configuration that has none. */
+/** The account settings of a configuration that contains none. */
 export const NO_ACCOUNTS: AccountSettings = {
   signUp: "off",
   hasGuests: false,
@@ -318,7 +323,7 @@ export const NO_ACCOUNTS: AccountSettings = {
   signUpsPerHour: 1000,
 };
 
-/** The settings of a configuration without issuers other than the server. */
+/** The settings of a configuration whose only issuer is the server itself. */
 export const NO_PROVIDERS: OidcSettings = {
   providers: [],
   trustedIssuers: [],
@@ -347,7 +352,7 @@ export function authSettings(): ConstructorParameters<typeof Auth>[0]["settings"
 
 const CALLER = { address: "127.0.0.1", isLocal: true };
 
-/** Logs users in, creating them when first used. */
+/** Logs users in. Each user is created on first use. */
 class Users {
   readonly #auth: Auth;
   readonly #catalog: CatalogDatabase;

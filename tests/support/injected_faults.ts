@@ -2,14 +2,18 @@
  * Bundles a server in which a test can inject faults. In each stage of a request, the bundle has a
  * call inserted before one line. The server's own code does not refer to this file.
  *
- * The call throws if a test has requested that fault (`fault_point.ts`). If a line is missing or
- * occurs twice, no bundle is made: the code has changed, and the entry must be updated.
+ * An inserted call throws if a test has requested its fault (`fault_point.ts`). If the line of a
+ * stage is missing or occurs twice, no bundle is made: the code has changed, and the entry in
+ * STAGES must be updated.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { bundleChangedServer, SOURCES } from "./changed_server.ts";
 
-/** The stages, each with its file below `src/` and the line before which the call is inserted. */
+/**
+ * The stages of a request, each with its file below `src/` and the line before which the call is
+ * inserted.
+ */
 const STAGES = {
   body: ["server/http/sql_request.ts", "const { sqlUtf8, value } = parseSqlBody(text, body);"],
   normalise: ["sql/parse/text/normalize.ts", "return new Normalizer(text).run();"],
@@ -140,13 +144,13 @@ const STAGES = {
 /** A stage of the server in which a fault can be injected. */
 export type FaultStage = keyof typeof STAGES;
 
-/** The module that the inserted calls belong to. */
+/** The module whose function the inserted calls run. */
 const FAULT_POINT = join(import.meta.dir, "fault_point.ts");
 
 const STAGES_BY_PATH = Map.groupBy(Object.entries(STAGES), ([, [file]]) => join(SOURCES, file));
 
 /**
- * Bundles a server with a call in each stage.
+ * Bundles a server with a call inserted in each stage.
  *
  * @param folder The absolute path of the folder for the bundle.
  * @returns The command that starts the server.
@@ -173,7 +177,7 @@ export function staleFaults(): readonly string[] {
  * Returns the source of a file below `src/`, with a call inserted before each of its lines in
  * STAGES.
  *
- * @throws {Error} If one of these lines is missing or occurs twice.
+ * @throws {Error} If a line of the file in STAGES is missing or occurs twice.
  */
 function sourceWithFaults(path: string): string {
   const faults = STAGES_BY_PATH.get(path);

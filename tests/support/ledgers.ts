@@ -1,4 +1,4 @@
-/** Creates request ledgers, for tests of the gates where statements wait. */
+/** Creates request ledgers, for tests of the places where statements wait. */
 import { newLedger, type RequestLedger } from "../../src/sql/execute/context/request_ledger.ts";
 
 /** A deadline that never arrives. */

@@ -1,4 +1,4 @@
-/** A network connection to a server on this machine. A test can cut and restore it. */
+/** A network connection to a server on this machine, which a test can cut and restore. */
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 
 export class Line implements Disposable {
@@ -19,7 +19,7 @@ export class Line implements Disposable {
       ] as const) {
         this.#sockets.add(from);
         from.pipe(to);
-        // If one side ends without a closing handshake, the other is closed as well.
+        // If one side ends without a closing handshake, the other side is closed as well.
         from.on("error", () => to.destroy());
         from.on("close", () => {
           this.#sockets.delete(from);

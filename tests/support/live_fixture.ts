@@ -81,7 +81,9 @@ const COLUMN_NAMES: ReadonlyMap<number, string> = new Map([
   [DELETED_COLUMN_ID, "_deleted"],
 ]);
 
-/** Returns `chat.messages (id BIGINT PRIMARY KEY, room TEXT, n INT, body TEXT)`. */
+/**
+ * Returns the definition of `chat.messages (id BIGINT PRIMARY KEY, room TEXT, n INT, body TEXT)`.
+ */
 export function messagesTable(tableId: number = MESSAGES): TableDefinition {
   return {
     tableId,
@@ -132,7 +134,7 @@ function ratio(cells: Cells): Value {
   return 12 / Number(n);
 }
 
-/** The queries that the planner knows, by their SQL. */
+/** The queries that the planner knows, keyed by their SQL. */
 const KNOWN: Readonly<Record<string, Known>> = {
   "SELECT * FROM chat.messages": { reads: ALL, fields: ALL, hasStar: true },
   "SELECT *, _deleted FROM chat.messages": {
@@ -203,14 +205,14 @@ export class KnownQueries implements Pick<SqlEngine, "planFollowed" | "planLive"
   refusal: DatabaseError | undefined;
   mayRead = true;
   schemaVersion = 1;
-  /** Stands for the policies that apply. Queries under different policies share nothing. */
+  /** Represents the policies that apply. Queries under different policies share nothing. */
   policyVersion = 1;
   tableId: number = MESSAGES;
   plannedCount = 0;
   extraField: SchemaField | undefined;
-  /** The pace of queries planned after it was set. */
+  /** The pace of all queries that are planned from now on. */
   pace: LivePace | undefined;
-  /** Returns the row search for queries planned after it was set. */
+  /** Creates the row search of all queries that are planned from now on. */
   searchFor: ((plan: LivePlan) => RowSearch) | undefined;
 
   planFollowed(principal: Principal, request: LiveRequest): FollowedPlan {
@@ -303,13 +305,16 @@ function compiled(
   };
 }
 
-/** A socket that copies messages when they arrive, which reveals later changes to them. */
+/** A socket that copies each message on arrival, which reveals later changes to the message. */
 export class RecordingSink implements LiveSink {
   readonly messages: (DataMessage | ErrorMessage)[] = [];
   readonly shared: SharedMessage[] = [];
   readonly queuedBytes = 0;
   connectionId = "c";
-  /** How many more messages fit. The message that fills the socket is accepted, too. */
+  /**
+   * The number of further messages that the socket accepts. The message that fills the socket is
+   * accepted, too.
+   */
   room: number = Infinity;
   onSend: ((message: SharedMessage) => void) | undefined;
 
@@ -337,7 +342,7 @@ export class RecordingSink implements LiveSink {
     return this.messages.filter((sent) => sent.type === "error");
   }
 
-  /** Returns the messages received so far and removes them. */
+  /** Returns the messages received so far, and removes them from the socket. */
   drain(): (DataMessage | ErrorMessage)[] {
     return this.messages.splice(0);
   }

@@ -1,6 +1,6 @@
 /**
- * Creates parts of the live layer that tests of its other parts need: tick budgets, programs,
- * readers and feeds.
+ * Creates the parts of the live layer on which tests of its other parts depend: tick budgets,
+ * programs, readers and feeds.
  */
 import { ChangeFeed } from "../../src/live/change_feed/change_feed.ts";
 import type { GroupMember } from "../../src/live/delivery/groups.ts";
@@ -12,7 +12,7 @@ import type { LivePlan } from "../../src/sql/mod.ts";
 
 export type { GroupMember, Reach, SubscriptionGroup } from "../../src/live/delivery/groups.ts";
 
-/** Returns the budget of a tick with the given number of units. */
+/** Returns the budget of a tick with the given number of work units. */
 export function tickOf(units: number): TickBudget {
   return new TickBudget(units);
 }
@@ -22,7 +22,7 @@ export function programFor(plan: LivePlan): LiveProgram {
   return new LiveProgram(plan);
 }
 
-/** Returns a reader of a snapshot. */
+/** Returns a reader that reads a snapshot. */
 export function snapshotReader(
   options: ConstructorParameters<typeof SnapshotReader>[0],
 ): SnapshotReader {
@@ -36,7 +36,7 @@ export function feedOver<Member extends GroupMember>(
   return new ChangeFeed<Member>(options);
 }
 
-/** Returns each number among a subscription's parameters as text. */
+/** Returns the numbers among a subscription's parameters, as text. */
 export function boundNumbers(params: unknown[]): readonly string[] {
   return parametersFromSpec(params).map((value) => (value as { number: string }).number);
 }

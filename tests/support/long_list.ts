@@ -1,5 +1,5 @@
 /**
- * Creates lists of literals that are long enough to be read without a tree, and counts the
+ * Creates lists of literals that are long enough to be read without a syntax tree, and counts the
  * accesses to their nodes.
  */
 import type { Statement } from "../../src/sql/parse/ast/ast.ts";
@@ -8,16 +8,18 @@ import { parseStatements } from "../../src/sql/parse/parser.ts";
 
 export interface CountedStatement {
   readonly statement: Statement;
-  /** How many times nodes of the statement's literal lists have been accessed. */
+  /** The number of times that nodes of the statement's literal lists have been accessed. */
   readonly asked: { count: number };
 }
 
-/** Returns literals with a total length of at least `chars` characters. */
+/** Returns a list of literals with a total length of at least `chars` characters. */
 export function literalsOf(chars: number): string {
   return Array.from({ length: Math.ceil(chars / 7) }, (_, i) => 100_000 + (i % 900_000)).join();
 }
 
-/** Parses a statement with long literal lists, and counts the accesses to their nodes. */
+/**
+ * Parses a statement with long literal lists, and counts the accesses to the nodes of these lists.
+ */
 export function listWithLiterals(sql: string): CountedStatement {
   const [statement] = parseStatements(sql);
   if (statement === undefined) throw new Error("the text must contain a statement");

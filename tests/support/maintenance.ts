@@ -1,6 +1,6 @@
 /**
- * Provides a data directory as a killed server leaves it, with every kind of file in it, and runs
- * the two commands that check and repair such directories in-process.
+ * Provides a data directory with every kind of file, as a killed server leaves it. Also runs the
+ * two commands that check and repair such directories in-process.
  */
 import { createHash } from "node:crypto";
 import {
@@ -27,7 +27,7 @@ import { ForwardingFile } from "./forwarding_disk.ts";
 import { principalFor } from "./principal_for.ts";
 import { ServerProcess, startReadyServer } from "./server_process.ts";
 
-/** The configuration, with the smallest log files, so that there are several. */
+/** The configuration of the server, with the smallest log files, so that there are several. */
 const CONFIG = {
   storage: { wal_segment_bytes: 1 << 20, flush_rows: 900_000 },
   limits: { max_row_bytes: 65536 },
@@ -43,7 +43,10 @@ const DIRECTORY_CONFIG: string = [
 
 const directories: string[] = [];
 
-/** Must be called in `afterAll` of every test file that uses these directories. */
+/**
+ * Removes all directories that a test file has created. Every test file that uses these
+ * directories must call this in `afterAll`.
+ */
 export function removeDirectories(): void {
   for (const directory of directories.splice(0))
     rmSync(directory, { recursive: true, force: true });
@@ -58,11 +61,12 @@ export function freshDirectory(): string {
 let killed: Promise<string> | undefined;
 
 /**
- * Returns the path of a data directory that tests read and copy. It is made once, and removed when
- * this process ends. It has two tables of 300 rows each, `default.first` (id 1) and
- * `default.second` (id 2), whose chunks are packed. Both have two segments, the older one with a
- * deletion vector, and rows in the log that replace rows of both. `default.logged` (id 3) has 400
- * rows that exist only in three log files. `default.files` (id 4) names an uploaded file.
+ * Returns the path of a data directory that tests read and copy. The directory is created once,
+ * and removed when this process ends. It has two tables of 300 rows each, `default.first` (id 1)
+ * and `default.second` (id 2), whose chunks are packed. Each has two segments, the older of which
+ * has a deletion vector, and rows in the log that replace rows of both segments. `default.logged`
+ * (id 3) has 400 rows that exist only in three log files. `default.files` (id 4) names an uploaded
+ * file.
  */
 export function killedDirectory(): Promise<string> {
   killed ??= makeKilledDirectory();
@@ -170,7 +174,7 @@ export class OpenDirectory {
 
 export interface MaintenanceRun {
   readonly code: number;
-  /** The lines of the command's result. */
+  /** The lines that the command prints as its result. */
   readonly lines: readonly string[];
   readonly text: string;
   /** The lines in which the command describes what it does. */
@@ -221,7 +225,9 @@ class AskingFile extends ForwardingFile {
   }
 }
 
-/** The real disk. Calls `ask` before each change to a file; it may throw. */
+/**
+ * Returns the real disk with a hook: `ask` is called before each change to a file, and may throw.
+ */
 export function diskThatAsks(ask: (path: string, change: Change) => void): Disk {
   return {
     ...bunDisk,
@@ -235,7 +241,10 @@ export function diskThatAsks(ask: (path: string, change: Change) => void): Disk 
   };
 }
 
-/** The real disk, except that after the first `changesBefore`, all changes below `root` fail. */
+/**
+ * Returns the real disk with a limit: after the first `changesBefore` changes below `root`, all
+ * further changes there fail.
+ */
 export function diskThatFails(root: string, changesBefore: number): Disk {
   let count = 0;
   return diskThatAsks((path, change) => {
@@ -245,7 +254,10 @@ export function diskThatFails(root: string, changesBefore: number): Disk {
   });
 }
 
-/** Returns every file and directory with its bytes, times and mode, except those in `leftOut`. */
+/**
+ * Returns every file and directory below `root` with its bytes, times and mode, except those in
+ * `leftOut`.
+ */
 export function treeOf(root: string, leftOut: readonly string[] = []): Record<string, string> {
   const names = readdirSync(root, { recursive: true, encoding: "utf8" }).toSorted();
   const tree: Record<string, string> = {};
@@ -260,7 +272,7 @@ export function treeOf(root: string, leftOut: readonly string[] = []): Record<st
   return tree;
 }
 
-/** Changes a bit in the middle of a file. */
+/** Flips a bit in the middle of a file. */
 export function flip(path: string): void {
   const bytes = readFileSync(path);
   const at = bytes.length >> 1;

@@ -9,7 +9,7 @@ interface Timer {
   readonly callback: () => void;
 }
 
-/** A clock that starts an hour after the seq epoch, which makes seqs small but not zero. */
+/** A clock that starts an hour after the epoch of seqs, so that seqs are small but not zero. */
 export class ManualClock implements Clock {
   #nowMs: number;
   #monotonicMs = 0;

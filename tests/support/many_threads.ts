@@ -1,6 +1,6 @@
 /**
- * Starts many threads at once, for a test that limits the process's descriptors. Prints how many
- * have started, and exits.
+ * Starts many threads at once, for a test that limits the file descriptors of the process. Prints
+ * how many threads have started, and exits.
  */
 import { startThread } from "../../src/threads/mod.ts";
 

@@ -1,6 +1,6 @@
 /**
- * A manifest in memory. A published change survives any crash of the store, and `restart` returns
- * the manifest that the next process finds.
+ * A manifest in memory. A published change survives any crash of the store. `restart` returns the
+ * manifest that the next process finds.
  */
 import { assert } from "../../src/base/assert.ts";
 import { DatabaseError } from "../../src/base/errors.ts";
@@ -14,7 +14,7 @@ import type {
 } from "../../src/storage/mod.ts";
 
 export class MemoryManifest implements Manifest {
-  /** Called before a change takes effect. It may throw. */
+  /** Called before a change takes effect. It may throw to prevent the change. */
   onPublish: (change: ManifestChange) => void = () => {};
   /** The minimum value of `highestSeq`: the newest seq that the catalog has ever recorded. */
   catalogSeq: Seq = SEQ_ZERO;
@@ -53,7 +53,7 @@ export class MemoryManifest implements Manifest {
     this.#firstLogFile = change.firstLogFile ?? this.#firstLogFile;
   }
 
-  /** Drops a definition and all entries of its table. */
+  /** Drops the definition of a table and all entries of the table. */
   forget(tableId: number): void {
     const ofTable = [...this.#segments.values()].filter((entry) => entry.tableId === tableId);
     for (const { segmentId } of ofTable) this.#segments.delete(segmentId);
@@ -71,8 +71,8 @@ export class MemoryManifest implements Manifest {
   }
 
   /**
-   * Returns the highest seq ever listed. It never decreases, even if the entry with that seq is
-   * removed.
+   * Returns the highest seq that has ever been listed. It never decreases, even if the entry with
+   * this seq is removed.
    */
   highestSeq(): Seq {
     for (const { maxSeq } of this.#segments.values()) this.#raise(maxSeq);
@@ -80,7 +80,10 @@ export class MemoryManifest implements Manifest {
     return this.catalogSeq;
   }
 
-  /** Returns a copy, as the next process would find it after a crash now. */
+  /**
+   * Returns a copy of the manifest, as the next process would find it after a crash at this
+   * moment.
+   */
   restart(): MemoryManifest {
     const copy = new MemoryManifest();
     copy.catalogSeq = this.catalogSeq;

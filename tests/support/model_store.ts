@@ -1,7 +1,7 @@
 /**
- * A store that follows its definition literally: all versions are in one array, and every read is
- * a filter over it. Tests run the live engine on it, and the simulation derives the expected rows
- * and changes from it.
+ * A store that implements its definition literally: all versions are in one array, and every read
+ * is a filter over it. Tests run the live engine on this store, and the simulation derives the
+ * expected rows and changes from it.
  *
  * `apply` applies a commit and `sync` makes it visible, so a test decides what happens in between.
  * Only `discard` removes history.
@@ -54,7 +54,9 @@ export interface ModelVersion {
   readonly prev: number;
   readonly isDeleted: boolean;
   readonly row: Row;
-  /** The seq of the version that replaced this one; Infinity while it is the newest. */
+  /**
+   * The seq of the version that replaced this version; Infinity while this version is the newest.
+   */
   replacedBy: number;
 }
 
@@ -71,18 +73,21 @@ export class ModelStore implements Store {
   readonly #batchRows: number;
   #visibleSeq: Seq = SEQ_ZERO;
   #changed = new Map<string, ChangedPartition>();
-  /** The number of calls to `changes`, for tests of how often the store is read. */
+  /** The number of calls to `changes`, for tests that check how often the store is read. */
   changesCount = 0;
   /**
-   * The total number of versions that calls to `scan` had to examine: all versions within the
-   * bounds of each call.
+   * The total number of versions that calls to `scan` had to examine, which are all versions
+   * within the bounds of each call.
    */
   scannedCount = 0;
-  /** The seqs lost in restores and crashes. */
+  /** The gaps of seqs that were lost in restores and crashes. */
   lostSeqs: readonly SeqGap[] = [];
   openScanCount = 0;
 
-  /** Batches are small by default, so that readers reach the end of one. */
+  /**
+   * Creates an empty store. Batches are small by default, so that readers reach the end of a
+   * batch.
+   */
   constructor(clock: Clock, { batchRows = BATCH_ROWS }: { batchRows?: number } = {}) {
     this.#seqs = new SeqGenerator({
       clock,
@@ -102,7 +107,7 @@ export class ModelStore implements Store {
     return this.#seqs.last;
   }
 
-  /** The model always has free space. */
+  /** Does nothing, because the model always has free space. */
   requireFreeSpace(): void {}
 
   defineTable(definition: TableDefinition): void {
@@ -208,7 +213,7 @@ export class ModelStore implements Store {
     return Promise.resolve();
   }
 
-  /** Removes versions replaced at or below `upTo`, and tombstones up to it. */
+  /** Removes versions that were replaced at or below `upTo`, and tombstones at or below it. */
   discard(tableId: number, owner: number, upTo: Seq): void {
     let earliest = this.earliestSeq(tableId, owner);
     for (let index = this.versions.length - 1; index >= 0; index -= 1) {
@@ -446,7 +451,7 @@ export class ModelStore implements Store {
     part: readonly ModelVersion[],
   ): ChangeBatch {
     const old = part.map((version) => this.#bySeq.get(version.prev));
-    // The model treats each tombstone as if it had been in history before its key was written
+    // The model treats each tombstone as if it had moved to history before its key was written
     // again.
     const isBuried = (prev: number): boolean =>
       prev <= (prevsAfter ?? Infinity) && this.#bySeq.get(prev)?.isDeleted === true;
@@ -494,7 +499,7 @@ export class ModelStore implements Store {
     return definition;
   }
 
-  /** Returns the seq up to which versions have outlived their TTL. */
+  /** Returns the seq at or below which versions have outlived their TTL. */
   #expiredSeq(tableId: number): number {
     const { ttlMs } = this.#definition(tableId);
     return ttlMs === undefined ? 0 : this.#seqs.agedSeq(ttlMs);

@@ -1,7 +1,8 @@
 /**
- * Topic messages in memory, for tests of the statements. A test publishes them, and observes the
- * SQL layer's requests. A partition's offsets count from 0. Each acknowledgement writes a row to a
- * test table, which shows a test which commit it belongs to.
+ * Keeps topic messages in memory, for tests of the statements about topics. A test publishes
+ * messages, and observes the requests of the SQL layer. The offsets of a partition count from 0.
+ * Each acknowledgement writes a row to a test table, which shows to which commit the
+ * acknowledgement belongs.
  */
 import { DatabaseError } from "../../src/base/errors.ts";
 import type { PreparedTopicAck, TopicAccess, TopicAckRequest } from "../../src/sql/mod.ts";
@@ -9,22 +10,24 @@ import type { PreparedTopicAck, TopicAccess, TopicAckRequest } from "../../src/s
 type Message = Awaited<ReturnType<TopicAccess["consume"]>>["messages"][number];
 
 export class ModelTopics implements TopicAccess {
-  /** The tables whose offsets have been held, in order. */
+  /** The ids of the tables whose offsets have been held, in order. */
   readonly held: number[] = [];
   readonly released: number[] = [];
   /** The number of calls to `topicsChanged`. */
   changes = 0;
-  /** How many acknowledgements have been prepared but neither committed nor abandoned. */
+  /**
+   * The number of acknowledgements that have been prepared but neither committed nor abandoned.
+   */
   openAcks = 0;
   /** Called while offsets are being held. */
   whileHolding: () => Promise<void> = async () => undefined;
-  /** Returns the writes that an acknowledgement requires. */
+  /** Returns the writes to commit along with an acknowledgement. */
   writesOf: (request: TopicAckRequest) => PreparedTopicAck["writes"] = () => [];
   /** Called when an acknowledgement has taken effect. */
   onDone: () => void = () => undefined;
   /** Whether new acknowledgements are told that their topic has been dropped. */
   isDropped = false;
-  /** Awaited by `consume`. Receives the signal that ends the consumption. */
+  /** Whether new acknowledgements fail because their topic counts as dropped. */
   whileConsuming: (signal: AbortSignal | undefined) => Promise<void> = async () => undefined;
   readonly #messages = new Map<string, Message[]>();
   readonly #acked = new Map<string, Set<number>>();

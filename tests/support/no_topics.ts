@@ -1,4 +1,4 @@
-/** Stands in for topics in tests of a server's other parts. It has none. */
+/** Stands in for the topics layer in tests of other parts of a server. It has no topics. */
 import { DatabaseError } from "../../src/base/errors.ts";
 import type { TopicConsumers, WebhookFigures } from "../../src/topics/mod.ts";
 

@@ -2,8 +2,8 @@
  * OpenID Connect providers for tests, and a browser that uses them.
  *
  * - `RealProvider` is `oidc-provider`, a certified implementation, in a separate process.
- * - `SigningIssuer` serves a discovery document and keys, and signs whatever a test asks for:
- *   tokens and key sets that no honest provider would create.
+ * - `SigningIssuer` serves a discovery document and keys, and signs anything that a test requests,
+ *   including tokens and key sets that no honest provider would create.
  */
 import { join } from "node:path";
 import { CompactSign, exportJWK, generateKeyPair, type JWK } from "jose";
@@ -43,12 +43,15 @@ export interface RealProviderOptions {
   readonly accounts: Readonly<Record<string, object>>;
   readonly tls?: Certificate;
   readonly port?: number;
-  /** Whether the claims of scopes are available only from the userinfo endpoint. */
+  /**
+   * Whether the claims of scopes are available only from the userinfo endpoint, and not in ID
+   * tokens.
+   */
   readonly conformIdTokenClaims?: boolean;
 }
 
 export class RealProvider implements AsyncDisposable {
-  /** The scheme, host and port, which together are also the issuer. */
+  /** The scheme, host and port of the provider, which together are also its issuer identifier. */
   readonly url: string;
   readonly #child: Bun.Subprocess<"ignore", "pipe", "ignore">;
 
@@ -62,7 +65,8 @@ export class RealProvider implements AsyncDisposable {
       env: { PATH: process.env["PATH"] ?? "", PROVIDER: JSON.stringify(options) },
       stdin: "ignore",
       stdout: "pipe",
-      // Ignored, because the package warns about its in-memory store and about the runtime.
+      // The error output is ignored, because the package warns about its in-memory store and about
+      // the runtime.
       stderr: "ignore",
     });
     for await (const text of child.stdout.pipeThrough(new TextDecoderStream())) {
@@ -88,15 +92,18 @@ export class RealProvider implements AsyncDisposable {
   }
 }
 
-/** An issuer that signs any token a test asks for. */
+/** An issuer that signs any token that a test requests. */
 export class SigningIssuer implements Disposable {
-  /** The published key set, or any other body for the key set endpoint. */
+  /** The published key set, or any other body that the key set endpoint returns. */
   keySet: unknown;
-  /** Called before the usual endpoints. If it returns a response, that is sent instead. */
+  /**
+   * Called before the usual endpoints. If it returns a response, that response is sent instead of
+   * the usual one.
+   */
   answer: ((path: string) => Response | Promise<Response> | undefined) | undefined;
   /** Additional members of the discovery document. */
   discovery: Readonly<Record<string, unknown>> = {};
-  /** The paths that were requested. */
+  /** The paths requested so far. */
   readonly requested: string[] = [];
   readonly key: JWK;
   readonly #server: Bun.Server<undefined>;
@@ -127,14 +134,14 @@ export class SigningIssuer implements Disposable {
     return `http://127.0.0.1:${this.#server.port}`;
   }
 
-  /** Returns the claims of an ordinary token, with the given changes. */
+  /** Returns the claims of a typical token, with the given changes. */
   claims(change: Readonly<Record<string, unknown>> = {}): Record<string, unknown> {
     const now = Math.floor(Date.now() / 1000);
     const usual = { iss: this.url, sub: "1", aud: "db", iat: now, exp: now + ISSUED_SECONDS };
     return { ...usual, ...change };
   }
 
-  /** Signs a token with the usual claims, except for the given ones. */
+  /** Signs a token with the usual claims and the given changes. */
   async token(
     change: Readonly<Record<string, unknown>> = {},
     { header = {}, key = this.key }: { header?: object; key?: JWK } = {},
@@ -155,7 +162,7 @@ export class SigningIssuer implements Disposable {
   }
 }
 
-/** The last page that a browser reached, and the addresses on the way there. */
+/** The last page that a browser reached, and the addresses that it visited on the way. */
 export interface Visit {
   readonly url: URL;
   readonly response: Response;
@@ -166,7 +173,7 @@ const STEPS_MAX = 20;
 
 /** Follows redirects and keeps cookies, like a browser tab. */
 export class Browser {
-  /** The cookies by host, then by name. They are shared by all ports of a host. */
+  /** The cookies by host, then by name. All ports of a host share them. */
   readonly #jar = new Map<string, Map<string, { value: string; path: string }>>();
   readonly #ca: string | undefined;
 
@@ -188,7 +195,7 @@ export class Browser {
   }
 
   /**
-   * Navigates to an address.
+   * Navigates to an address, and follows redirects.
    *
    * @param until Stops before an address that matches is requested.
    */
@@ -207,7 +214,7 @@ export class Browser {
     throw new Error(`Too many redirects: ${steps.join(" ")}`);
   }
 
-  /** Submits a form on a page, as its button would. */
+  /** Submits a form on a page, as the form's button would. */
   async send(address: string, form: Readonly<Record<string, string>>): Promise<Response> {
     const body = new URLSearchParams(form);
     return await this.#request(new URL(address), { method: "POST", body });

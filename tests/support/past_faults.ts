@@ -1,5 +1,5 @@
 /**
- * Faults in reads of earlier states through SQL. The simulation must find each of them. A fault
+ * Faults in reads of earlier states through SQL, each of which the simulation must find. A fault
  * replaces one property of a class while a test runs.
  */
 import { defined } from "../../src/base/assert.ts";
@@ -17,7 +17,7 @@ interface PastFault {
   readonly injected: PropertyDescriptor;
 }
 
-/** The original method, with no fault injected. */
+/** The original `share` method, with no fault injected. */
 const { share } = Object.getOwnPropertyDescriptors(KnownTables.prototype);
 
 export const PAST_FAULTS: readonly PastFault[] = [

@@ -1,7 +1,8 @@
 /**
- * Runs a real PostgreSQL on a data directory of its own, as a peer to measure against and an
- * oracle to compare with. In its default configuration, it syncs data before acknowledging it. It
- * refuses to run as root, so root runs it under the account that its Debian package created.
+ * Runs a real PostgreSQL on a separate data directory, for measurements against it and as an
+ * oracle for results. In its default configuration, PostgreSQL syncs data before acknowledging it.
+ * PostgreSQL refuses to run as root, so root runs it under the account that its Debian package
+ * created.
  */
 import { chownSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -16,8 +17,8 @@ export interface Postgres {
 }
 
 /**
- * Returns the folder with the programs of the newest PostgreSQL installed; undefined if there is
- * none.
+ * Returns the folder with the programs of the newest installed PostgreSQL; undefined if none is
+ * installed.
  */
 export function postgresPrograms(): string | undefined {
   const root = "/usr/lib/postgresql";
@@ -44,7 +45,7 @@ export async function startPostgres(): Promise<Postgres> {
   if (!made.success) throw new Error(`Cannot make a PostgreSQL cluster: ${made.stderr.toString()}`);
   const port = freePort();
   const settings = ["listen_addresses=127.0.0.1", `unix_socket_directories=${directory}`];
-  // Checkpoints during a short measurement would distort it.
+  // Avoids checkpoints during a short measurement, which would distort it.
   settings.push("max_wal_size=4GB", "shared_buffers=256MB", "log_min_messages=fatal");
   const child = Bun.spawn(
     [
@@ -81,7 +82,7 @@ export async function startPostgres(): Promise<Postgres> {
 interface Account {
   readonly uid: number;
   readonly gid: number;
-  /** A command prefix that runs a command under the account, in the same process. */
+  /** A command prefix that runs a command under this account without creating another process. */
   readonly prefix: readonly string[];
 }
 

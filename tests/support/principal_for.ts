@@ -1,4 +1,4 @@
-/** Creates callers without a login, for tests in which credentials do not matter. */
+/** Creates callers who have not logged in, for tests in which credentials do not matter. */
 import type { Principal } from "../../src/auth/mod.ts";
 import type { Catalog } from "../../src/catalog/mod.ts";
 

@@ -1,6 +1,6 @@
 /**
  * A search for the rows of a live query that needs no other thread. It finds all rows at once, at
- * the end of the range, and returns them in pieces when the test asks for them.
+ * the end of the range, and returns them in portions when the test requests them.
  */
 import type { FoundRows, LivePlan, RowSearch, SearchRange } from "../../src/sql/mod.ts";
 import { SEQ_COLUMN_ID, type Store } from "../../src/storage/mod.ts";
@@ -11,11 +11,11 @@ export interface PromptedSearchOptions {
   readonly plan: LivePlan;
   readonly takesAll: boolean;
   /**
-   * Returns the number of rows in the next piece, at least 1, or "refused" if the event loop has
+   * Returns the number of rows in the next portion, at least 1, or "refused" if the event loop has
    * to read the rows itself.
    */
   readonly nextPiece: () => number | "refused";
-  /** Holds back a piece until `arrive` is called. Called once per "waiting". */
+  /** Holds back a portion until `arrive` is called. Called once per "waiting". */
   readonly later: (arrive: () => void) => void;
 }
 
@@ -31,7 +31,7 @@ export class PromptedSearch implements RowSearch {
     this.takesAll = options.takesAll;
   }
 
-  /** How many searches have begun but not ended. */
+  /** The number of searches that have begun but not ended. */
   get openCount(): number {
     return this.#open.size;
   }
@@ -50,7 +50,7 @@ export class PromptedSearch implements RowSearch {
 
 interface Found {
   readonly rows: readonly Row[];
-  /** The error that the filter threw after these rows; undefined if it did not throw. */
+  /** The error that the filter threw after the found rows; undefined if it did not throw. */
   readonly failure: { readonly error: unknown } | undefined;
 }
 

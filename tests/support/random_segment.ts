@@ -1,6 +1,4 @@
-/**
- * Segments with random contents, and the plain arrays that they were made from.
- */
+/** Creates segments with random contents, along with the plain arrays from which they are made. */
 
 import {
   BIGINT,
@@ -37,7 +35,7 @@ export type NullShape = "none" | "some" | "most" | "all";
 export const SHAPES: readonly Shape[] = ["one", "few", "near", "any"];
 export const NULL_SHAPES: readonly NullShape[] = ["none", "some", "most", "all"];
 
-/** The column types that files in format 2 support. */
+/** The column types that segment files in format 2 support. */
 export const SCALAR_TYPES: readonly DataType[] = [
   BOOLEAN,
   SMALLINT,
@@ -70,14 +68,17 @@ const TEXTS = ["", "a", "tide", "Ebbe", "naïve", "日本語", "\u{1f30a}\u{1f41
 
 const NULL_CHANCE: Readonly<Record<NullShape, number>> = { none: 0, some: 0.2, most: 0.9, all: 1 };
 
-/** Returns an array of up to four elements, or a two-dimensional one. */
+/** Returns an array of up to four elements, or a two-dimensional array. */
 function randomArray(random: SeededRandom, element: DataType, shape: Shape): Value {
   const list = (length: number): Value[] =>
     Array.from({ length }, () => (random.chance(0.1) ? null : randomValue(random, element, shape)));
   return random.chance(0.2) ? [list(2), list(2)] : list(random.below(5));
 }
 
-/** Returns a value of a type, never NULL. `index` selects it from a small number of values. */
+/**
+ * Returns a random value of a type, never NULL. `shape` determines how many different values are
+ * possible.
+ */
 function randomValue(random: SeededRandom, type: DataType, shape: Shape): Value {
   const index = shape === "one" ? 0 : shape === "few" ? random.below(5) : random.below(100_000);
   switch (type.kind) {
@@ -124,7 +125,7 @@ function randomBigint(random: SeededRandom, words: number): bigint {
   return value;
 }
 
-/** Returns values of a single column, including NULLs. */
+/** Returns random values for a single column, including NULLs. */
 export function randomValues(
   random: SeededRandom,
   type: DataType,
@@ -137,7 +138,7 @@ export function randomValues(
   });
 }
 
-/** Returns the same values in one of the vector kinds that are possible for their type. */
+/** Returns the given values as a vector, in one of the forms that are possible for their type. */
 export function randomVector(random: SeededRandom, type: DataType, values: Value[]): Vector {
   const [first = null] = values;
   const isOne = values.every((value) => value === first);
@@ -149,7 +150,8 @@ export function randomVector(random: SeededRandom, type: DataType, values: Value
 }
 
 function utf8Vector(values: readonly Value[]): Vector {
-  // There are bytes before the first string and after the last, as in a slice of a larger vector.
+  // The buffer has bytes before the first string and after the last, as in a slice of a larger
+  // vector.
   const texts = [
     "before",
     ...values.map((value) => (typeof value === "string" ? value : "?")),
@@ -186,11 +188,14 @@ function nullsOf(values: readonly Value[]): Uint8Array | undefined {
 
 export interface SegmentModel {
   readonly input: SegmentInput;
-  /** The values of each column, by its id. */
+  /** The values of each column, by column id. */
   readonly values: ReadonlyMap<number, readonly Value[]>;
 }
 
-/** Returns a segment. Key columns come first, with ids from 1. One column of each type follows. */
+/**
+ * Returns a random segment. Key columns come first, with ids from 1, followed by one column of
+ * each type.
+ */
 export function randomSegment(
   random: SeededRandom,
   options: { rowCount: number; ownerCount: number; keyTypes: readonly DataType[] },

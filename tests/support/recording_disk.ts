@@ -1,5 +1,5 @@
 /**
- * Records every disk operation in order, along with marks set by a test, to prove that data was
+ * Records every disk operation in order, along with marks set by a test. This proves that data was
  * written, then synced, and only then acknowledged.
  */
 import type { DiskFile, MappedFile, OpenOptions } from "../../src/base/disk.ts";
@@ -41,7 +41,7 @@ export class RecordingDisk extends ForwardingDisk {
 
   /**
    * Returns the index of the first event of a kind, at or after `from`, whose path ends with
-   * `pathEnd`; -1 if there is none.
+   * `pathEnd`; -1 if there is no such event.
    */
   indexOf(kind: DiskEvent["kind"], pathEnd: string, from = 0): number {
     return this.events.findIndex(

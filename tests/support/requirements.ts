@@ -1,17 +1,20 @@
 /**
  * Selects tests that need more than Bun, such as a program, a device or a particular operating
- * system. On a machine without it, the test is skipped, and its name says what is missing and how
- * to get it. `scripts/test.ts` repeats these reasons at the end of a run.
+ * system. If a requirement is missing, the test is skipped, and its name says what is missing and
+ * how to get it. `scripts/test.ts` repeats these reasons at the end of a run.
  */
 import { describe, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { SKIP_MARK } from "../../scripts/support/skipped_tests.ts";
 import { onlyThorough } from "./thoroughness.ts";
 
-/** What is missing, as a clause; undefined if the requirement is met. */
+/** A clause that names a missing requirement; undefined if the requirement is met. */
 export type Missing = string | undefined;
 
-/** The headless program comes first, because it takes half as much processor time. */
+/**
+ * The paths where Chromium may be installed, in order of preference. The headless program comes
+ * first, because it takes half as much processor time.
+ */
 const CHROMIUM_CANDIDATES = [
   "/usr/bin/chromium-headless-shell",
   "/usr/bin/chromium",
@@ -31,7 +34,10 @@ export const chromiumMissing: Missing =
 export const linuxMissing: Missing =
   process.platform === "linux" ? undefined : "this system is not Linux";
 
-/** Checks whether a program is installed. @returns undefined if the program is on the path. */
+/**
+ * Checks whether a program is installed. @returns undefined if the program is on the path,
+ * otherwise the reason to skip a test.
+ */
 export function programMissing(name: string, debianPackage: string): Missing {
   if (Bun.which(name) !== null) return undefined;
   return `${name} is not installed (Debian: apt-get install ${debianPackage})`;
@@ -53,7 +59,10 @@ export function straceMissing(): Missing {
   return tried.success ? undefined : `strace does not work here: ${tried.stderr.toString().trim()}`;
 }
 
-/** Returns `test`, or `test.skip` with a name that ends with the reason. */
+/**
+ * Returns `test` or, if a requirement is missing, `test.skip` with a name that ends with the
+ * reason.
+ */
 export function testUnless(missing: Missing): typeof test {
   if (missing === undefined) return test;
   const skip = (name: string, ...rest: Rest): void =>
@@ -68,7 +77,10 @@ export function testUnless(missing: Missing): typeof test {
 /** Defines a test that runs only in a thorough run. */
 export const testThoroughly: typeof test = testUnless(onlyThorough);
 
-/** Returns `describe`, or `describe.skip` with a name that ends with the reason. */
+/**
+ * Returns `describe` or, if a requirement is missing, `describe.skip` with a name that ends with
+ * the reason.
+ */
 export function describeUnless(missing: Missing): (name: string, body: () => void) => void {
   if (missing === undefined) return describe;
   return (name, body) => describe.skip(skippedName(name, missing), body);

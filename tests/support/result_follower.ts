@@ -1,6 +1,6 @@
 /**
- * A client that follows a materialised query. It applies each message on arrival, and checks the
- * guarantees that can be verified from the messages alone.
+ * A client that follows a materialised query. It applies each message on arrival, and checks all
+ * guarantees that the messages alone can prove.
  */
 import { assert } from "../../src/base/assert.ts";
 import type { LiveSink, LiveSubscription, SharedMessage } from "../../src/live/mod.ts";
@@ -27,7 +27,7 @@ export type PlantedFault = "lost" | "altered" | "early" | "undead";
 
 interface FollowerOptions {
   readonly onState?: (state: FollowedState) => void;
-  /** An earlier follower, from whose rows this one resumes. */
+  /** An earlier follower whose rows are the starting point of this follower. */
   readonly held?: ResultFollower;
   readonly fault?: PlantedFault | undefined;
 }
@@ -42,11 +42,11 @@ export class ResultFollower implements LiveSink {
   readonly changes: ChangeMessage[] = [];
   ack: SubscriptionAck | undefined;
   failure: ErrorMessage | undefined;
-  /** Whether the queue is full. If so, the engine has to wait for `drain`. */
+  /** Whether the queue is full. If so, the engine has to wait until `drain` is called. */
   isFull = false;
   #rows: Map<string, WireRow>;
   /**
-   * The rows of the last complete state; defined while the current rows include only part of a
+   * The rows of the last complete state. Set only while the current rows include just part of a
    * commit.
    */
   #completeRows: Map<string, WireRow> | undefined;
@@ -70,7 +70,7 @@ export class ResultFollower implements LiveSink {
     return this.#seq;
   }
 
-  /** Whether the rows are those of a complete state. */
+  /** Whether the current rows form a complete state. */
   get isComplete(): boolean {
     return this.#isComplete;
   }
@@ -88,7 +88,7 @@ export class ResultFollower implements LiveSink {
     this.failure = message;
   }
 
-  /** Continues once the queue is no longer full. */
+  /** Empties the queue, so that the engine continues. */
   drain(): void {
     this.isFull = false;
     this.subscription?.drained();
@@ -163,7 +163,7 @@ function faulty(message: ChangeMessage, fault: PlantedFault | undefined): Change
   }
 }
 
-/** Returns a row with a different value in its first field. */
+/** Returns a copy of a row with a different value in its first field. */
 function alteredIn(row: WireRow): WireRow {
   const [name] = Object.keys(row);
   return name === undefined ? {} : { [name]: `not ${String(row[name])}` };

@@ -14,7 +14,8 @@ export interface Run {
 
 /**
  * Runs a program of this project to completion.
- * @param args The runtime's flags, the program's path below the root, and the program's arguments.
+ * @param args The flags of the runtime, the program's path relative to the root, and the program's
+ *   arguments.
  * @param env The whole environment; by default, that of this process.
  */
 export function runToEnd(

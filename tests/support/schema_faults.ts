@@ -7,10 +7,10 @@ import type { Schema } from "../../src/server/http/operation.ts";
 export type { Schema } from "../../src/server/http/operation.ts";
 
 /**
- * Lists the places where a value differs from its schema. A field that is not declared is also a
- * difference.
+ * Lists the places where a value differs from its schema. A field that the schema does not declare
+ * is also a difference.
  *
- * @param schemas The named schemas.
+ * @param schemas The named schemas to which references may point.
  */
 export function schemaFaults(
   value: unknown,

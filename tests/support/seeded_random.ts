@@ -1,5 +1,5 @@
 /**
- * Reproducible random numbers: the same seed gives the same run.
+ * Generates reproducible random numbers: the same seed gives the same run.
  *
  * The generator is sfc32 (Chris Doty-Humphrey, PractRand). It is small and fast, and passes the
  * usual test batteries.

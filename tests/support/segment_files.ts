@@ -1,6 +1,6 @@
 /**
- * Opens and creates segment and deletion vector files as storage does, for tests of the code that
- * works with them.
+ * Opens and creates files of segments and deletion vectors as storage does, for tests of the code
+ * that works with them.
  */
 import { spyOn } from "bun:test";
 import type { Disk } from "../../src/base/disk.ts";
@@ -31,17 +31,19 @@ export const WRITTEN_FORMATS: readonly number[] = [
   VALUES_HISTORY_FORMAT,
 ];
 
-/** Returns the format that a segment states; undefined if the bytes are not a segment. */
+/**
+ * Returns the format number in the header of a segment; undefined if the bytes are not a segment.
+ */
 export function formatIn(segment: Uint8Array): number | undefined {
   return segmentFormatOf(segment);
 }
 
-/** Returns a header for segment 1 of table 1 in the given format. */
+/** Returns the header of a file in the given format, for segment 1 of table 1. */
 export function headerOfFormat(format: number): Uint8Array {
   return encodeHeader({ format, segmentId: 1, tableId: 1 });
 }
 
-/** Opens the bytes of a segment as a file on a disk of its own. */
+/** Opens the bytes of a segment as a file on a separate simulated disk. */
 export function readerOver(segment: Uint8Array): SegmentReader {
   const disk = new SimulatedDisk();
   disk.open("/1.seg", { create: true }).write(segment, 0);
@@ -62,12 +64,14 @@ export function noDeletions(options: { segmentId: number; rowCount: number }): D
   return new DeletionVector(options);
 }
 
-/** Returns the number of replaced rows in the deletion vector listed in the manifest. */
+/** Returns the number of replaced rows in the deletion vector that the manifest lists. */
 export function listedDeletionCount(disk: Disk, path: string, entry: SegmentEntry): number {
   return readListedDeletions(disk, path, entry).deletions.count;
 }
 
-/** Returns the checksum of a deletion vector's file in the form that the manifest lists. */
+/**
+ * Returns the checksum of a deletion vector's file, in the form in which the manifest lists it.
+ */
 export function hashOfDeletions(
   file: Uint8Array,
   path: string,
@@ -75,7 +79,7 @@ export function hashOfDeletions(
   return DeletionVector.hashIn(file, path);
 }
 
-/** Returns a deletion vector's file as it was before its last replacement was added. */
+/** Returns the file of a deletion vector in its state before the last replacement was added. */
 export function withoutLastDeletion(
   file: Uint8Array,
   path: string,
@@ -103,7 +107,10 @@ export function noteReplacements(note: () => void): { mockRestore(): void } {
   });
 }
 
-/** Opens and closes a file. @throws {CorruptionError} If it is not the listed one. */
+/**
+ * Opens and closes a segment file. @throws {CorruptionError} If it is not the file that the
+ * manifest lists.
+ */
 export function checkListed(disk: Disk, path: string, entry: SegmentEntry): void {
   openListedSegment(disk, path, { entry }).close();
 }

@@ -1,4 +1,4 @@
-/** Runs the long part of flushes and merges on this thread, for tests that change their jobs. */
+/** Runs the long part of flushes and merges on this thread, for tests that change the jobs. */
 import type { Clock } from "../../src/base/clock.ts";
 import type { Disk } from "../../src/base/disk.ts";
 import { InThreadWork } from "../../src/storage/background/segment_work.ts";

@@ -1,7 +1,7 @@
 /**
  * Runs the real server as its users do, either from the bundle of `npm start` or as an executable.
- * It runs in its own process on a free port, with its data in a temporary directory. It is used by
- * tests of wire behaviour, and by the torture and measurement scripts.
+ * The server runs in a separate process on a free port, with its data in a temporary directory.
+ * Tests of wire behaviour use it, and so do the torture and measurement scripts.
  *
  * The process sees only the parts of the caller's environment that it needs to run, and it does
  * not outlive the caller.
@@ -44,8 +44,8 @@ export function serverCommand(): readonly string[] {
 }
 
 /**
- * Returns the command that starts the bundle. Unlike an executable, the bundle can preload
- * modules, and its messages name npm commands.
+ * Returns the command that starts a server from the bundle. Unlike an executable, the bundle can
+ * preload modules, and its messages name npm commands.
  *
  * @param flags The flags of the runtime.
  */
@@ -54,12 +54,14 @@ export function bundleCommand(flags: readonly string[] = []): readonly string[] 
   return [process.execPath, ...flags, bundled];
 }
 
-/** Whether this process is a test run. A script measures a server as it is. */
+/**
+ * Whether this process is a test run. A script, in contrast, measures a server without changes.
+ */
 const isTest: boolean = process.env["NODE_ENV"] === "test";
 
 /**
- * Startup fills every log file with zeros, which takes half of the startup time at the default
- * size.
+ * Configures small log files. Startup fills every log file with zeros, which takes half of the
+ * startup time at the default size.
  */
 const SMALL_LOG = { wal_segment_bytes: 4 * 1024 * 1024 };
 
@@ -76,10 +78,10 @@ export const AS_FOR_USERS = {
  */
 const LATE_OPTIMISATION = { BUN_JSC_thresholdForOptimizeAfterWarmUp: "4000" };
 
-/** How long a server may take to print its address before it counts as failed. */
+/** The maximum time that a server may take to print its address before it counts as failed. */
 const START_MS_MAX = 60_000;
 
-/** How long a test waits for output that follows the address. */
+/** The maximum time that a test waits for output that follows the address. */
 const OUTPUT_MS_MAX = 60_000;
 
 export type ConfigValue = string | number | boolean | readonly string[];
@@ -89,19 +91,22 @@ export type ConfigSections = Readonly<Record<string, Readonly<Record<string, Con
 
 export interface ServerOptions {
   /**
-   * The configuration, merged over what tests themselves need: a free local port, and paths in the
-   * temporary directory.
+   * The configuration, merged over the settings that tests themselves need: a free local port, and
+   * paths in the temporary directory.
    */
   config?: ConfigSections;
   /** Environment variables to add. A value of `undefined` removes an inherited variable. */
   env?: Readonly<Record<string, string | undefined>>;
-  /** A prefix for the command, as in `["strace", "-f", …]`. The process is then the wrapper's. */
+  /**
+   * A prefix for the command, as in `["strace", "-f", …]`. The started process is then that of the
+   * prefix.
+   */
   wrapper?: readonly string[];
   /** The command to run instead of the usual one. */
   command?: readonly string[];
 }
 
-/** One entry of `results`. */
+/** An entry of `results` in the response to SQL statements. */
 export interface SqlEntry {
   readonly schema?: readonly SchemaField[];
   readonly rows?: readonly (readonly unknown[])[];
@@ -170,9 +175,9 @@ export function startServer(options: ServerOptions = {}): Promise<ServerProcess>
 }
 
 /**
- * Starts a server that is set up, with its administrator logged in. In a test run, it starts on a
- * copy of a data directory that is set up only once per process, because the three password hashes
- * of a setup take as long as starting the server.
+ * Starts a server that is set up, with its administrator logged in. In a test run, the server
+ * starts on a copy of a data directory that is set up only once per process, because the three
+ * password hashes of a setup take as long as starting the server.
  */
 export async function startReadyServer(options: ServerOptions = {}): Promise<ServerProcess> {
   if (!isTest || needsOwnSetup(options)) return await startSetUp(options);
@@ -201,8 +206,9 @@ async function makeReadyData(): Promise<ReadyData> {
 }
 
 /**
- * Whether a server must not start on data of another server. Its settings may determine how data
- * is created or tokens are signed, or its program may have a different clock or injected faults.
+ * Whether a server must not start on a copy of another server's data. Its settings may determine
+ * how data is created or tokens are signed, or its program may have a different clock or injected
+ * faults.
  */
 function needsOwnSetup({ command, config = {}, env = {}, wrapper }: ServerOptions): boolean {
   const isDifferent = command !== undefined || wrapper !== undefined;
@@ -246,7 +252,7 @@ export class ServerProcess {
   /** The directory for the configuration, the data and the logs. `stop()` removes it. */
   readonly directory: string;
   readonly configPath: string;
-  /** The administrator's token; empty until there is an administrator. */
+  /** The administrator's token; empty until an administrator exists. */
   token = "";
   readonly #options: ServerOptions;
   #child: Bun.Subprocess<"ignore", "pipe", "pipe"> | undefined;
@@ -284,7 +290,7 @@ export class ServerProcess {
     return this.#output;
   }
 
-  /** Starts the process. @throws If it exits before it listens, or prints no address. */
+  /** Starts the process. @throws If the process exits before it listens, or prints no address. */
   async start(): Promise<void> {
     const { wrapper = [], command = serverCommand(), env = {} } = this.#options;
     this.#output = "";
@@ -310,12 +316,12 @@ export class ServerProcess {
       throw error;
     } finally {
       clearTimeout(timer);
-      // If the address comes first, the process may exit later, which is not a failure to start.
+      // Ignores an exit that comes after the address, because it is not a failure to start.
       ended.catch(() => undefined);
     }
   }
 
-  /** Creates the first administrator and logs in as it. */
+  /** Creates the first administrator, and logs in with that account. */
   async setup(): Promise<Login> {
     const answer = await this.post("/v1/api/auth/setup", {
       user: ADMIN,
@@ -334,7 +340,7 @@ export class ServerProcess {
     return (await answer.json()) as Login;
   }
 
-  /** Creates a user and logs in as that user. Returns the access token. */
+  /** Creates a user, and logs in with that account. Returns the access token. */
   async createUser(user: string, role = "user"): Promise<string> {
     await this.rows(`CREATE USER '${user}' WITH PASSWORD '${PASSWORD}' ROLE ${role}`);
     return (await this.login(user)).access_token;
@@ -376,7 +382,7 @@ export class ServerProcess {
   }
 
   /**
-   * Returns a metric without running a statement, because some metrics would count that statement.
+   * Reads a metric without running a statement, because some metrics would count that statement.
    */
   async metric(name: string): Promise<number> {
     const answer = await this.get("/metrics", { Authorization: `Bearer ${this.token}` });
@@ -400,7 +406,7 @@ export class ServerProcess {
     this.#child?.kill(signal);
   }
 
-  /** Says whether the process is running, or how it ended. */
+  /** Describes whether the process is running or how it ended. */
   get condition(): string {
     const { exitCode, signalCode } = this.#started();
     if (exitCode === null && signalCode === null) return "running";
@@ -465,8 +471,8 @@ export class ServerProcess {
 }
 
 /**
- * Returns the variables that every program needs, without any that could configure the server. In
- * a test run, they include the settings of test workers, which save processor time.
+ * Returns the environment variables that every program needs, without any that could configure the
+ * server. In a test run, they include the settings of test workers, which save processor time.
  */
 function inheritedEnvironment(): Record<string, string> {
   const names = ["PATH", "HOME", "TMPDIR", "LANG", "TZ", ...Object.keys(AS_FOR_USERS)];
@@ -477,7 +483,10 @@ function inheritedEnvironment(): Record<string, string> {
   return { ...Object.fromEntries(inherited), ...(isTest ? LATE_OPTIMISATION : {}) };
 }
 
-/** Returns sections as TOML. Strings, numbers, booleans and lists are the same in JSON. */
+/**
+ * Returns configuration sections as TOML. Strings, numbers, booleans and lists have the same form
+ * as in JSON.
+ */
 export function tomlFromSections(sections: ConfigSections): string {
   return Object.entries(sections)
     .map(([section, keys]) => {

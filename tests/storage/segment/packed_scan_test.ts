@@ -1,6 +1,6 @@
 /**
  * Tests tables with packed segments: values that are not read are not unpacked, and damage that
- * only unpacking reveals quarantines the segment.
+ * only unpacking reveals leads to quarantine of the segment.
  */
 import { expect, test } from "bun:test";
 import { CorruptionError } from "../../../src/base/errors.ts";
@@ -41,7 +41,7 @@ async function withBrokenBlock(): Promise<{ store: LocalStore; manifest: MemoryM
   return { store: await openStore({ disk, manifest, definitions: [TABLE] }), manifest };
 }
 
-/** Calls `see` for each batch of a scan before the next is read. */
+/** Calls `see` for each batch of a scan before the next batch is read. */
 function batches<T>(store: LocalStore, batchRows: number, see: (batch: ScanBatch) => T): T[] {
   const columnIds = [1, 2, SEQ_COLUMN_ID];
   const scan = store.scan(1, { owner: 0, upTo: store.visibleSeq, columnIds, batchRows });

@@ -1,5 +1,5 @@
 /**
- * Tests the parts of a segment that locate rows, each on its own: sorted keys, filter, hash, bits,
+ * Tests the parts of a segment that locate rows, each separately: sorted keys, filter, hash, bits,
  * groups, and the cache of decoded chunks.
  */
 import { expect, test } from "bun:test";
@@ -50,7 +50,7 @@ test("findHash finds the first of equal hashes, and reports what it reads", () =
   const random = new SeededRandom(2);
   for (const count of [1, 2, 5, 300, 5000]) {
     const uniform = randomHashes(random, count);
-    // The hashes are far from evenly distributed, so every guess is wrong.
+    // These hashes are far from evenly distributed, so every guess at a position is wrong.
     const crowded = uniform.map((hash) => 4_000_000_000 + (hash % 1000));
     for (const hashes of [uniform.toSorted(), crowded.toSorted()]) {
       const isTouched = new Uint8Array(count);

@@ -1,6 +1,6 @@
 /**
- * Tests segment files: what is written can be read back, whatever the type, the encoding and the
- * NULLs; every way of reading a row agrees with a plain model; and no damaged byte is ever served.
+ * Tests segment files. Written values can be read back, whatever the type, the encoding and the
+ * NULLs. Every way of reading a row agrees with a plain model. No damaged byte is ever served.
  *
  * To reproduce a failure: SEED=<n> bun test tests/storage/segment/segment_test.ts
  */
@@ -90,7 +90,9 @@ function encodingOf(reader: SegmentReader, columnId: number): string {
   return ENCODING_NAMES[reader.chunkEntry(columnId, 0)?.encoding ?? -1] ?? "unknown";
 }
 
-/** Compares everything in a file, read in every possible way, with the model. */
+/**
+ * Reads the contents of a segment file in every possible way, and compares them with the model.
+ */
 function expectSame(reader: SegmentReader, { input, values }: SegmentModel): void {
   expect(reader.rowCount).toBe(input.seqs.length);
   expect(reader.segmentId).toBe(input.segmentId);

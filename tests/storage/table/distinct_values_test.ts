@@ -1,4 +1,4 @@
-/** Tests the estimated number of distinct values on columns for which the true number is known. */
+/** Tests the estimated number of distinct values on columns whose true number is known. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { LocalStore, TableDefinition } from "../../../src/storage/mod.ts";
 import type { Row } from "../../../src/types/mod.ts";

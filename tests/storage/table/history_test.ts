@@ -1,6 +1,6 @@
 /**
- * Tests versions older than the retention period: which are discarded, which stay readable, and
- * from which position every change can still be replayed.
+ * Tests versions older than the retention period: the versions that are discarded, the versions
+ * that stay readable, and the position from which every change can still be replayed.
  */
 import { expect, test } from "bun:test";
 import { SEQ_ZERO, type Seq, SeqGenerator, unixMsFromSeq } from "../../../src/base/seq.ts";
@@ -192,7 +192,7 @@ test("a table without rows keeps no segment, and its seqs continue above the old
   const { lastSeq } = await commit(store, 1, "delete", [[1, "a"]]);
   await store.flush(1);
   clock.advance(25 * HOUR_MS);
-  // Both versions of the only segment are discarded: one was replaced long ago, and the other is a
+  // Both versions in the only segment are discarded: one was replaced long ago, and the other is a
   // tombstone.
   expect(await store.compact(1)).toEqual({ mergedSegments: 1, discardedVersions: 2 });
   expect(store.segments()).toEqual([]);

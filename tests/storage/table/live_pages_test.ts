@@ -10,7 +10,10 @@ import { amountOf } from "../../support/thoroughness.ts";
 
 const ROWS: number = 2 * PAGE_ROWS + 100;
 
-/** Row groups as in a segment with large rows. They end in the middle of pages. */
+/**
+ * The first rows of row groups, as in a segment with large rows. These groups end in the middle of
+ * pages.
+ */
 const GROUP_STARTS = [0, 3000, PAGE_ROWS + 5, ROWS];
 
 const CHANGES = amountOf({ usual: 40, thorough: 400 });
@@ -47,8 +50,8 @@ test("LivePages finds the current rows at any seq, and the pages without one", (
     const replacedBy = new Float64Array(ROWS);
     for (let change = 0; change < CHANGES; change += 1) {
       const from = random.below(ROWS);
-      // Usually the rest of a page is replaced, because a single live row keeps its whole page
-      // alive.
+      // Half of the changes replace the rest of a page, because a single live row keeps its whole
+      // page alive.
       const to = random.chance(0.5) ? from + 1 : Math.min(ROWS, (from | (PAGE_ROWS - 1)) + 1);
       for (let row = random.chance(0.5) ? from : from & ~(PAGE_ROWS - 1); row < to; row += 1) {
         if (replacedBy[row] !== 0) continue;
@@ -83,7 +86,7 @@ test("LivePages finds the current rows at any seq, and the pages without one", (
       ];
       expect([...found], what).toEqual(current);
       expect(livePages.countAlive(asked, upTo), what).toBe(current.length);
-      // A read below a later replacement examines the rows themselves.
+      // A read at a seq below a later replacement examines the rows themselves.
       expect(first, what).toBeLessThanOrEqual(Math.min(expected, ROWS));
       if (upTo < 1000) continue;
       expect(first, what).toBe(Math.min(expected, ROWS));

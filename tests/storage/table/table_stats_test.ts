@@ -104,8 +104,8 @@ test("segments in which every row has expired are removed, and a half-expired on
   expect(store.liveRowCount(1, undefined)).toBe(20);
   store.dropExpired();
   await untilSegments(store, [20]);
-  // The third ten rows were inserted 30 seconds after the second ten, so only the second ten have
-  // expired by now.
+  // The third group of ten rows was inserted 30 seconds after the second group, so only the second
+  // group has expired by now.
   clock.advance(46_000);
   expect(store.liveRowCount(1, undefined)).toBe(10);
   store.dropExpired();
