@@ -1,15 +1,15 @@
 /**
  * Computes how the rows of a join change between two seqs, from the changes to its tables.
  *
- * The sources are processed one after another. The changes of each are joined with the new rows of
- * the sources before it and the old rows of the sources after it:
+ * The sources are processed one after another. The changes of each source are joined with the new
+ * rows of the sources before it and the old rows of the sources after it:
  *
  *     Δ(A ⋈ B ⋈ C)  =  ΔA ⋈ B old ⋈ C old  +  A new ⋈ ΔB ⋈ C old  +  A new ⋈ B new ⋈ ΔC
  *
  * (Budiu and others, DBSP, 2023.) Rows of the other sources are looked up in the store, which
  * still has the old versions, so no rows are kept between calls. If the changed source belongs to
- * a left, semi or anti join, the change is traced back to the core rows it may affect. These are
- * completed twice, with the old and with the new rows of that source, and equal results cancel
+ * a left, semi or anti join, the change is traced back to the core rows it may affect. These rows
+ * are completed twice, with the old and with the new rows of that source, and equal results cancel
  * out.
  */
 import { defined } from "../../base/assert.ts";
@@ -45,14 +45,14 @@ const VERSIONS_MAX = 1000;
 const TUPLES_MAX = 20_000;
 
 /**
- * The number of rows to complete before other work may run. One row may lead to dozens of look-ups
+ * The number of rows completed before other work may run. One row may require dozens of look-ups
  * of about 4 µs each. A row that is compared with all rows of a table is processed on its own.
  */
 const ROWS_PER_PART = 16;
 
 /**
- * The number of tuples beyond which conditions are tested immediately, so that tuples that fail
- * them are not kept.
+ * The number of tuples beyond which conditions are tested immediately, so that tuples for which a
+ * condition is not true are not kept.
  */
 const TESTED_TUPLES = 1000;
 
@@ -64,7 +64,7 @@ interface CompiledStep {
 }
 
 interface CompiledRoute {
-  /** Tests the rows of the source at which the route starts. */
+  /** Tests the rows of the source at which the route begins. */
   readonly first: TupleFilter;
   readonly steps: readonly CompiledStep[];
   /** The number of steps of the route after which the partition of a tuple is known. */
@@ -85,27 +85,27 @@ interface CompiledQuery {
 
 type CompiledPart = CompiledMatch | CompiledQuery;
 
-/** Extended tuples, each with the index of the tuple it extends. */
+/** Tuples extended by the rows of a source, each with the index of the original tuple. */
 interface Extended {
   readonly tuples: readonly Row[];
   readonly parents: readonly number[];
 }
 
-/** Describes how the rows of a step are read. */
+/** Describes how a step of a route reads rows. */
 interface StepReading {
   /** Returns the seq at which to read the rows of a source. */
   readonly seqOf: (source: number) => Seq;
   readonly contexts: StepContexts;
 }
 
-/** The changes in one partition while they are being collected. */
+/** The changes to joined rows in one partition while they are being collected. */
 interface OpenChanges extends JoinChanges {
   readonly tuples: Row[];
   readonly weights: number[];
   readonly places: number[];
 }
 
-/** Collects the changes that a step finds. */
+/** Collects the changes to joined rows that a maintenance step finds. */
 interface FoundChanges {
   /** Adds tuples that the step has found. @throws {CannotFollow} if there are too many */
   readonly add: (tuples: readonly Row[], weight: number) => void;
@@ -116,7 +116,7 @@ interface FoundChanges {
 }
 
 interface ReadChanges extends Pick<ChangeRange, "after" | "upTo"> {
-  /** The changes; undefined if there are too many. */
+  /** The changes to the tables; undefined if there are too many. */
   readonly changes: readonly TableChanges[] | undefined;
   /** The seq of the last commit that contributed changes. */
   readonly lastSeq: number;
@@ -136,20 +136,20 @@ export interface JoinChangesOptions {
   readonly routes: JoinRoutes;
   readonly space: TupleSpace;
   readonly store: ReadStore;
-  /** For each source, the owner whose rows it contains. */
+  /** The owner of the rows in each source. */
   readonly owners: readonly number[];
   /** The in-memory indexes, which all live queries share. */
   readonly indexes: KeptIndexes;
   readonly newContexts: () => StepContexts;
 }
 
-/** A source, and the access path by which its rows are found. */
+/** A source, and the access path that finds its rows. */
 interface AccessPlace {
   readonly source: number;
   readonly access: SourceKey["access"];
 }
 
-/** Finds changes of joined rows, and names the in-memory indexes that it needs. */
+/** Finds the changes to joined rows, and names the in-memory indexes that it needs. */
 export interface IndexedChanges extends JoinChangeSource {
   readonly kept: readonly KeptIndex[];
 }
@@ -157,7 +157,7 @@ export interface IndexedChanges extends JoinChangeSource {
 export class ChangesOfJoin implements IndexedChanges {
   readonly #options: JoinChangesOptions;
   readonly #rows: SourceRows;
-  /** For each source, the route that leads from it to all sources of the core. */
+  /** The route from each source to all sources of the core. */
   readonly #routes: readonly CompiledRoute[];
   readonly #parts: readonly CompiledPart[];
   readonly #partOf: readonly (number | undefined)[];
@@ -165,7 +165,7 @@ export class ChangesOfJoin implements IndexedChanges {
   readonly #partitionOf: TupleRows;
   /** Whether any route reads all rows of a table. */
   #scans = false;
-  /** The changes read most recently, kept until a step has followed them. */
+  /** The most recently read table changes, kept until a step has followed them. */
   #read: ReadChanges | undefined;
 
   /** Plans how changes to each table are propagated to the joined rows. @throws {NotMaintained} */
@@ -185,7 +185,7 @@ export class ChangesOfJoin implements IndexedChanges {
     this.#parts = parts.map((part): CompiledPart => {
       const { conditions, kind, sources: wanted } = part;
       if ("query" in part) {
-        // An inner query can use only keys and indexes of the store to find its rows.
+        // An inner query can find its rows only by keys and indexes of the store.
         routes.route({ known, wanted, conditions, isStored: true });
         return { kind: part.kind, source: wanted[0] ?? 0, run: rowStepOf(part, space.places) };
       }
@@ -196,7 +196,10 @@ export class ChangesOfJoin implements IndexedChanges {
     this.#last = space.places.filter(lastConditions);
   }
 
-  /** Returns a line for each source that says how a change to it finds the other rows. */
+  /**
+   * Returns a line for each source that describes how a change to it finds the rows of the other
+   * sources.
+   */
   describe(): string[] {
     const { shape } = this.#options;
     const nameOf = (source: number): string => {
@@ -229,7 +232,7 @@ export class ChangesOfJoin implements IndexedChanges {
     return index === undefined ? "its key" : `index ${index.name}`;
   }
 
-  /** Keeps the in-memory index, if any, that finds the rows of a group. */
+  /** Registers the in-memory index that finds the rows of a group, if there is one. */
   keepIndexOf({ access: { kept }, source }: AccessPlace): void {
     if (kept !== undefined) void this.#rows.keptIndex(source, kept);
   }
@@ -312,7 +315,7 @@ export class ChangesOfJoin implements IndexedChanges {
     return lost.size === 0 ? partitions : withLost(partitions, lost);
   }
 
-  /** Adds the changes of the joined rows that follow from the changes to one source. */
+  /** Adds the changes to joined rows that result from the changes to one source. */
   *#addChanges(
     { change, changes, contexts, range, source }: SourceChange,
     { add, lost }: FoundChanges,
@@ -334,8 +337,8 @@ export class ChangesOfJoin implements IndexedChanges {
       yield* this.#addCoreChanges({ source, change, isWanted }, { add, lost, ...reading(upTo) });
       return;
     }
-    // Either the old or the new rows of the inner query may lead to a core row, so both states are
-    // read.
+    // The old and the new rows of the inner query may lead to different core rows, so both states
+    // are read.
     const seqs = together.length > 1 ? [after, upTo] : [upTo];
     const core: Row[] = [];
     for (const each of changed) {
@@ -407,8 +410,8 @@ export class ChangesOfJoin implements IndexedChanges {
   }
 
   /**
-   * Returns the partition of each tuple as a string; undefined if a value is NULL, because NULL
-   * equals no subscriber's value.
+   * Returns the partition of each tuple as a string. It is undefined if a partition value is NULL,
+   * because NULL equals no subscriber's value.
    */
   #partitionsOf(tuples: readonly Row[]): readonly (string | undefined)[] {
     return this.#partitionOf(tuples).map((values) => {
@@ -417,7 +420,7 @@ export class ChangesOfJoin implements IndexedChanges {
   }
 
   /**
-   * Returns the changes to each source, which the next step between the same seqs reuses.
+   * Returns the changes to each source. They are reused by the next step between the same seqs.
    *
    * @throws {CannotFollow} if there are too many
    */
@@ -434,8 +437,8 @@ export class ChangesOfJoin implements IndexedChanges {
   }
 
   /**
-   * Reads the changes to each source. Sources that mention the same table share them. Returns
-   * undefined if there are too many.
+   * Reads the changes to each source. Sources that mention the same table share its changes.
+   * Returns undefined if there are too many changes.
    */
   #readChanges(after: Seq, upTo: Seq): readonly TableChanges[] | undefined {
     const { owners, shape, space, store } = this.#options;
@@ -460,7 +463,7 @@ export class ChangesOfJoin implements IndexedChanges {
   }
 
   /**
-   * Completes rows of a source with rows of the core sources, in the partitions that have
+   * Joins rows of one source with the rows of the core sources, in the partitions that have
    * followers.
    */
   #alongRoute(
@@ -472,7 +475,7 @@ export class ChangesOfJoin implements IndexedChanges {
   }
 
   /**
-   * Follows the route from a source until the partition of each tuple is known, and keeps the
+   * Follows the route from a source until the partition of each tuple is known. Keeps only the
    * tuples in wanted partitions.
    */
   #wantedOf(
@@ -513,8 +516,8 @@ export class ChangesOfJoin implements IndexedChanges {
   }
 
   /**
-   * Returns the distinct combinations of core rows in the tuples, with NULL for the columns of all
-   * other sources.
+   * Returns the distinct combinations of core rows in the tuples. The columns of all other sources
+   * are NULL.
    */
   #coreOf(tuples: readonly Row[]): readonly Row[] {
     const { shape, space } = this.#options;
@@ -533,7 +536,7 @@ export class ChangesOfJoin implements IndexedChanges {
   }
 
   /**
-   * Extends tuples by the matching rows of the parts `from` to `to` (exclusive), and drops the
+   * Extends tuples with the matching rows of the parts `from` to `to` (exclusive), and drops the
    * tuples that a part excludes.
    */
   #completed(
@@ -643,8 +646,8 @@ export class ChangesOfJoin implements IndexedChanges {
   }
 
   /**
-   * Returns the steps that read the rows of a part. The first step also tests the conditions that
-   * read only earlier sources.
+   * Returns the steps that read the rows of a part of the join. The first step also tests the
+   * conditions that read only earlier sources.
    */
   #partSteps(options: Parameters<JoinRoutes["route"]>[0]): readonly CompiledStep[] {
     const { conditions, known } = options;
@@ -665,7 +668,7 @@ export class ChangesOfJoin implements IndexedChanges {
 }
 
 /**
- * Whether an error means that changes cannot be followed, so that the query is evaluated again.
+ * Whether an error means that changes cannot be followed and the query must be evaluated again.
  * The evaluation then finds the rows or reports the error.
  */
 function isRefusal(error: unknown): boolean {
@@ -680,7 +683,7 @@ function withLost(partitions: PartitionedChanges, lost: ReadonlySet<string>): Pa
   return new Map([...partitions, ...[...lost].map((partition) => [partition, undefined] as const)]);
 }
 
-/** Returns the seqs of the commits that changed the tables, in no order. */
+/** Returns the seqs of the commits that changed the tables, in no particular order. */
 function commitSeqsOf(changes: readonly TableChanges[]): readonly number[] {
   const seqs = new Set<number>();
   for (const { commitSeqs } of changes) for (const seq of commitSeqs) seqs.add(seq);

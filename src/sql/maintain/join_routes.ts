@@ -1,13 +1,13 @@
 /**
- * Finds an order in which rows of some sources of a join can be completed with rows of the others.
- * Each source is read by its primary key or an index, with values from conditions `column = value`
- * on the sources before it.
+ * Finds an order in which rows of some sources of a join can be completed with rows of the other
+ * sources. Each source is read by its primary key or an index, with values from conditions `column
+ * = value` on the sources before it.
  *
  *     orders o JOIN items i ON i.order_id = o.id JOIN products p ON p.id = i.product_id
  *     from i:  o by key (i.order_id),  p by key (i.product_id)
  *     from o:  i by index (o.id),      p by key (i.product_id)
  *
- * If no key or index serves a join, a route may use an in-memory index (`kept_index.ts`). If no
+ * If no key or index supports a join, a route may use an in-memory index (`kept_index.ts`). If no
  * condition is an equality, the route reads all rows of a source, provided that there are few.
  *
  * Invariant: a route never scans a large table, so its cost depends on the number of matching
@@ -25,9 +25,9 @@ import { NotMaintained } from "./not_maintained.ts";
 
 /** How to look up a source's rows by the values of some of its columns. */
 export interface SourceAccess<Value = BoundExpression> {
-  /** The index; undefined for the primary key and for an in-memory index. */
+  /** The index of the store; undefined for the primary key and for an in-memory index. */
   readonly index: IndexEntry | undefined;
-  /** The columns of an in-memory index; absent for any other access. */
+  /** The columns of an in-memory index; absent if none is used. */
   readonly kept?: KeptColumns;
   /** Whether all rows of the source are read. */
   readonly isScan?: true;
@@ -38,17 +38,20 @@ export interface SourceAccess<Value = BoundExpression> {
   readonly keys: readonly Value[];
 }
 
-/** Finds the rows of a group by some of the GROUP BY keys, in one of the sources. */
+/**
+ * An access path that finds the rows of a group in one of the sources, by some of the GROUP BY
+ * keys.
+ */
 export interface GroupAccess {
   readonly source: number;
-  /** How the rows are found. The `keys` of the access are indexes of GROUP BY keys. */
+  /** The access path. Its `keys` are indexes of GROUP BY keys. */
   readonly access: SourceAccess<number>;
 }
 
 export interface RouteStep {
   readonly source: number;
   readonly access: SourceAccess;
-  /** The conditions that can be tested only once this source is known. */
+  /** The conditions that can be tested as soon as the rows of this source are known. */
   readonly conditions: readonly BoundExpression[];
 }
 
@@ -57,14 +60,14 @@ export interface RouteOptions {
   readonly known: readonly number[];
   /** The sources that the route still has to reach. */
   readonly wanted: readonly number[];
-  /** Further sources that a route may pass through on its way to the wanted ones. */
+  /** Further sources that a route may pass through on its way to the wanted sources. */
   readonly passable?: readonly number[];
   readonly conditions: readonly BoundExpression[];
   /** Whether the route may use only the store's keys and indexes. */
   readonly isStored?: boolean;
 }
 
-/** A condition of a join, and the sources it reads. */
+/** A condition of a join, and the sources that it reads. */
 interface PlacedCondition {
   readonly condition: BoundExpression;
   readonly reads: ReadonlySet<number>;
@@ -84,7 +87,7 @@ export type RouteWay = "stored" | "kept" | "scan";
 
 export interface JoinRoutesOptions {
   readonly ways: readonly RouteWay[];
-  /** Whether a source has so few rows that all of them may be read. */
+  /** Whether a source has so few rows that a route may read all of them. */
   readonly mayScan: (source: Source) => boolean;
 }
 
@@ -96,8 +99,8 @@ export class JoinRoutes {
   readonly #sourceOf = new Map<number, number>();
 
   /**
-   * Prepares to find routes through the sources of a join.
-   * @param options.ways How rows may be found, in order of preference.
+   * Creates an object that finds routes through the sources of a join.
+   * @param options.ways The permitted ways of finding rows, in order of preference.
    */
   constructor({ sources }: Pick<JoinShape, "sources">, { mayScan, ways }: JoinRoutesOptions) {
     this.#sources = sources;
@@ -121,7 +124,7 @@ export class JoinRoutes {
 
   /**
    * Returns a route from known sources to wanted sources.
-   * @throws {NotMaintained} if some source could be read only by a scan
+   * @throws {NotMaintained} if a source could be read only by a scan
    */
   route({
     conditions,
@@ -170,7 +173,7 @@ export class JoinRoutes {
     };
   }
 
-  /** Whether the affected rows can be found for a change to any source. */
+  /** Whether the affected core rows can be found after a change to any source. */
   isComplete(shape: JoinShape): boolean {
     const { coreCount, parts, sources } = shape;
     const known = Array.from({ length: coreCount }, (_, source) => source);
@@ -198,7 +201,7 @@ export class JoinRoutes {
     return new NotMaintained(isLarge ? `${reason}, and the table is too large to scan` : reason);
   }
 
-  /** Returns the candidate that can be read by the most selective access. */
+  /** Returns the candidate source that has the most selective access path. */
   #next(
     candidates: ReadonlySet<number>,
     { conditions, reached, way }: Reached & { readonly way: RouteWay },
@@ -226,7 +229,7 @@ export class JoinRoutes {
     return way === "kept" ? this.#keptBy(source, values, false) : this.#accessBy(source, values);
   }
 
-  /** Returns the number of conditions that can be tested once a source is known. */
+  /** Returns the number of conditions that can be tested once the rows of a source are known. */
   #testedAt(source: number, { conditions, reached }: Reached): number {
     return conditions.filter(({ reads }) => {
       return reads.has(source) && [...reads].every((each) => each === source || reached.has(each));
@@ -252,8 +255,8 @@ export class JoinRoutes {
   }
 
   /**
-   * Returns the access through an in-memory index; undefined for a table without a primary key,
-   * whose rows such an index cannot list.
+   * Returns the access path through an in-memory index; undefined for a table without a primary
+   * key, because an in-memory index cannot list its rows.
    */
   #keptBy<Value>(
     source: number,
@@ -271,7 +274,10 @@ export class JoinRoutes {
     };
   }
 
-  /** Returns the most selective access by the columns in `values`, which is keyed by column id. */
+  /**
+   * Returns the most selective access path by the columns in `values`, which is keyed by column
+   * id.
+   */
   #accessBy<Value>(
     source: number,
     values: ReadonlyMap<number, Value>,
@@ -294,11 +300,11 @@ export class JoinRoutes {
   }
 
   /**
-   * Returns the access by which the rows of a group can be found among the core sources; undefined
+   * Returns the access path that finds the rows of a group in one of the core sources; undefined
    * if only a scan finds them.
    *
-   * @param options.mayKeep Whether to use an in-memory index if no key or index of the store
-   *   serves.
+   * @param options.mayKeep Whether to use an in-memory index if there is no suitable key or index
+   *   of the store.
    */
   groupAccess(
     keys: readonly BoundExpression[],
@@ -324,7 +330,7 @@ export class JoinRoutes {
 
   /**
    * Returns the column and the value if a condition has the form `column of the source =
-   * expression over reached sources`.
+   * expression over reached sources`; otherwise undefined.
    */
   #equalityOn(
     source: number,

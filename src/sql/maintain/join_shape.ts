@@ -1,5 +1,5 @@
 /**
- * Recognises which joins of a query can be maintained, and how they are divided.
+ * Recognises the joins of a query that can be maintained, and divides them into stages.
  *
  *     core: inner joins          FROM a JOIN b ON …, c  WHERE conditions on a, b, c
  *                                EXISTS, IN of one row by the value of a subscriber
@@ -46,15 +46,15 @@ import { groupsAsLateral } from "./grouped_joins.ts";
 import { isKeyType } from "./key_types.ts";
 import { NotMaintained } from "./not_maintained.ts";
 
-/** One mention of a table in the query. */
+/** A source of a join: one mention of a table in the query. */
 export interface Source {
   readonly table: TableEntry;
   readonly columns: readonly BoundColumn[];
-  /** Whether only existence tests such as EXISTS and IN read the source. */
+  /** Whether the source is read only by existence tests such as EXISTS and IN. */
   readonly isTested?: true;
 }
 
-/** The sources of a part, and the conditions that connect them with earlier sources. */
+/** The sources of a part of a join, and the conditions that connect them with earlier sources. */
 export interface PartSources {
   /** The indexes of the sources that this part joins. */
   readonly sources: readonly number[];
@@ -68,17 +68,17 @@ export interface MatchPart extends PartSources {
 
 interface ComputedColumns extends PartSources {
   readonly query: BoundSelect;
-  /** The columns that a part of the join adds to a row. */
+  /** The columns that a part of the join adds to each row. */
   readonly columns: readonly BoundColumn[];
 }
 
-/** A LATERAL query in FROM, which reads columns of the rows before it. */
+/** A LATERAL query in FROM, which reads columns of the preceding items. */
 export interface LateralPart extends ComputedColumns {
   readonly kind: "lateral";
-  /** Whether a row for which the query returns nothing is kept, with NULLs. */
+  /** Whether a row for which the LATERAL query returns nothing is kept, with NULLs. */
   readonly isOuter: boolean;
   readonly outer: readonly OuterReference[];
-  /** The join condition that rows of the query must meet. */
+  /** The join condition that rows of the LATERAL query must satisfy. */
   readonly on: readonly BoundExpression[];
 }
 
@@ -88,14 +88,14 @@ export interface ValuePart extends ComputedColumns {
   readonly value: BoundExpression;
 }
 
-/** A part that runs a query for each row (`computed_parts.ts`). */
+/** A part of a join that runs a query for each row (`computed_parts.ts`). */
 export type ComputedPart = LateralPart | ValuePart;
 
 export type JoinPart = MatchPart | ComputedPart;
 
 /**
- * A core condition that selects the rows of one subscriber, such as `o.user_id = $1`. Results that
- * differ only in these values follow the same changes.
+ * A core condition that selects the rows of one subscriber, such as `o.user_id = $1`. Results
+ * whose subscribers differ only in these values share the plan and the changes of the joins.
  */
 export interface PartitionTerm {
   readonly value: BoundExpression;
@@ -116,20 +116,20 @@ export interface JoinShape {
    * example because it takes the first of several rows that tie in its order.
    */
   readonly isInexact: boolean;
-  /** The columns that parts compute for each row by running a query. */
+  /** The columns that are computed by running a query for each row. */
   readonly computed: readonly BoundColumn[];
   /** Rewrites an expression of the query to read columns of the sources. */
   resolve(expression: BoundExpression): BoundExpression;
 }
 
-/** Sources joined with each other, while they are being collected. */
+/** Sources that are joined with each other. Used while FROM is analysed. */
 interface SourceGroup {
   readonly sources: Source[];
   readonly conditions: BoundExpression[];
 }
 
 interface OpenPart extends SourceGroup {
-  /** Creates the part once the positions of its sources are known. */
+  /** Creates the part of the join once the indexes of its sources are known. */
   readonly made: (place: PartSources) => JoinPart;
 }
 
@@ -167,7 +167,7 @@ class ShapeReader {
   readonly #values = new Map<number, BoundExpression>();
   /** The parts of FROM read so far. All references to a WITH entry share one part. */
   readonly #read = new Set<BoundFrom>();
-  /** The columns that parts compute for each row by running a query. */
+  /** The columns that are computed by running a query for each row. */
   readonly #computed: BoundColumn[] = [];
   /** The computed column that replaces each subquery in an expression. */
   readonly #columnOf = new Map<BoundExpression, BoundColumn>();
@@ -213,8 +213,8 @@ class ShapeReader {
     const known = new Set(this.#values.keys());
     this.read(right, part);
     for (const [id, value] of this.#values) {
-      // A row without a match must have NULL in every column, but an expression might yield
-      // another value.
+      // In a left join, a row without a match must have NULL in every column of the right side,
+      // but an expression might yield another value.
       if (!known.has(id) && value.kind !== "column") {
         throw new NotMaintained("the query has a left join with a computed column");
       }
@@ -245,7 +245,10 @@ class ShapeReader {
     });
   }
 
-  /** Adds a query that is run for each row. Changes to its sources are traced back to the rows. */
+  /**
+   * Adds a query that is run for each row. Changes to the sources of the query are traced back to
+   * these rows.
+   */
   #addComputed(
     query: BoundSelect,
     outer: readonly OuterReference[],
@@ -267,7 +270,7 @@ class ShapeReader {
     this.#parts.push(part);
   }
 
-  /** Adds a part for each query in an expression. */
+  /** Adds a part for each query that an expression contains. */
   addValues(expression: BoundExpression): void {
     if (expression.kind !== "subquery") {
       for (const child of childrenOf(expression)) this.addValues(child);
@@ -311,7 +314,7 @@ class ShapeReader {
         if (relation.past !== undefined)
           throw new NotMaintained("the query reads an earlier state of a table");
         into.sources.push({ table: relation.table, columns: relation.columns });
-        // The condition of a policy joins the conditions on the table.
+        // The condition of a policy is added to the conditions on its table.
         this.#addConditions(relation.rule, into, "a policy");
         return;
       case "query":
@@ -343,7 +346,7 @@ class ShapeReader {
     }
   }
 
-  /** Adds a condition that all rows of the query have to meet. */
+  /** Adds a condition that all rows of the query must satisfy. */
   addCondition(condition: BoundExpression): void {
     const existence = existenceIn(condition);
     if (existence === undefined) {
@@ -362,8 +365,8 @@ class ShapeReader {
         left: this.#plain(left, "the left side of IN"),
         right: this.#plain(withValues(right, outer), "a column of a subquery"),
       };
-      // If the inner query returns a NULL, NOT IN is never true, whatever the other rows contain,
-      // so a single row would decide about all of them.
+      // NOT IN is never true if the inner query returns a NULL, so a single row would affect all
+      // other rows.
       if (kind === "anti" && !(this.#isPresent(sides.left) && this.#isPresent(sides.right))) {
         throw new NotMaintained("the query has NOT IN with values that may be NULL");
       }
@@ -381,7 +384,7 @@ class ShapeReader {
 
   /**
    * Whether an existence test assigns rows to subscribers, as a test of memberships does. It can
-   * be read as an inner join if each subscriber has at most one row that meets it.
+   * be treated as an inner join if each subscriber has at most one row that satisfies it.
    */
   #dividesRows({ conditions, sources }: SourceGroup): boolean {
     const [source, ...others] = sources;
@@ -465,7 +468,7 @@ class ShapeReader {
   }
 
   /**
-   * Whether any part may return different results at the same seq.
+   * Whether any part of the join may return different results at the same seq.
    * @throws {NotMaintained} if a condition reads such a result
    */
   #isInexact(parts: readonly JoinPart[], last: readonly BoundExpression[]): boolean {
@@ -499,20 +502,23 @@ const NAMES: Record<Exclude<BoundRelation["kind"], "cte" | "query" | "table">, s
   set: "a set operation",
 };
 
-/** A condition that tests whether another query returns rows. */
+/** A condition that tests whether a subquery returns rows. */
 interface SubqueryTest {
   readonly kind: "semi" | "anti";
   readonly query: BoundSelect;
   readonly from: BoundFrom;
-  /** The equalities of IN or NOT IN: each operand with the corresponding column of the query. */
+  /**
+   * The equalities of IN or NOT IN. Each compares an operand with the corresponding column of the
+   * query.
+   */
   readonly equalities: readonly ExpressionOf<"compare">[];
   /** The values of the surrounding row that the query reads, keyed by reference id. */
   readonly outer: ReadonlyMap<number, BoundExpression>;
 }
 
 /**
- * Reads a condition as an existence test. Returns undefined for any other condition, and if the
- * tested query has grouping, ORDER BY or LIMIT.
+ * Interprets a condition as an existence test. Returns undefined for any other condition, and if
+ * the tested query has grouping, ORDER BY or LIMIT.
  *
  * @throws {NotMaintained}
  */
@@ -564,7 +570,7 @@ function negated(truth: Value): Value {
   return truth === null ? null : truth !== true;
 }
 
-/** Whether the primary key or a unique index allows at most one row to meet the conditions. */
+/** Whether the primary key or a unique index allows at most one row to satisfy the conditions. */
 function findsOneRow({ columns, table }: Source, conditions: readonly BoundExpression[]): boolean {
   const own = new Set(columns.map(({ id }) => id));
   const isOwn = (expression: BoundExpression): boolean =>
@@ -591,7 +597,7 @@ function isNeverNull({ origin }: BoundColumn): boolean {
   return table.columns.find((column) => column.columnId === columnId)?.notNull === true;
 }
 
-/** Replaces the references of an inner query with values of the surrounding row. */
+/** Replaces the outer references of an inner query with values of the surrounding row. */
 function withValues(
   expression: BoundExpression,
   values: ReadonlyMap<number, BoundExpression>,

@@ -1,7 +1,7 @@
 /**
- * An in-memory index for joins and groups that no key or index of the store can serve. It lists
- * the primary keys of a table by the values of some columns. The rows themselves are read from the
- * store, which has them as they were at each seq.
+ * Implements an in-memory index for joins and groups that no key or index of the store supports.
+ * It lists the primary keys of a table by the values of some columns. The rows themselves are read
+ * from the store, which has their versions at each seq.
  *
  *     value of the columns ──► primary keys ──store, at a seq──► rows
  *
@@ -20,13 +20,13 @@ import { keyTextOf } from "../execute/keys/key_text.ts";
 import { CannotFollow } from "./not_maintained.ts";
 import { textOfRow } from "./row_text.ts";
 
-/** The columns of an in-memory index. */
+/** The columns that an in-memory index contains. */
 export interface KeptColumns {
-  /** The columns by whose values the rows are found. */
+  /** The ids of the columns whose values are looked up in the index. */
   readonly columnIds: readonly number[];
   /**
-   * Whether rows with a NULL in these columns are listed. They form groups, but match nothing in a
-   * join.
+   * Whether rows with a NULL in these columns are listed. Such rows form groups, but match nothing
+   * in a join.
    */
   readonly hasNulls: boolean;
 }
@@ -37,14 +37,14 @@ export interface KeptIndexPlace extends KeptColumns {
   readonly owner: number;
 }
 
-/** A row listed under a value. */
+/** A row that an in-memory index lists under a value. */
 interface Listed {
   readonly key: Row;
   /** The seq at which the row lost the value; undefined as long as it has the value. */
   goneSeq: number | undefined;
 }
 
-/** A row that no longer has the value under which it is listed. */
+/** A row that no longer has the value under which an in-memory index lists it. */
 interface Gone {
   readonly seq: number;
   readonly value: string;
@@ -52,19 +52,19 @@ interface Gone {
 }
 
 /**
- * The approximate memory in bytes of a listed row, of a value, and of a lost value, not counting
+ * The approximate memory, in bytes, of a listed row, of a value, and of a lost value, excluding
  * their texts.
  */
 const ROW_BYTES = 180;
 const VALUE_BYTES = 160;
 const GONE_BYTES = 80;
 
-/** The number of versions beyond which rebuilding the index is faster than following them. */
+/** The number of changed versions beyond which rebuilding the index is faster than updating it. */
 const VERSIONS_MAX = 20_000;
 
 /**
- * The number of rows that may stay listed under a value they have lost. A quarter of all rows is
- * allowed in addition.
+ * The minimum number of rows that may stay listed under a value that they no longer have. A
+ * quarter of all rows is allowed in addition.
  */
 const GONE_MIN = 1000;
 
@@ -75,16 +75,19 @@ export class KeptIndex {
   readonly #readIds: readonly number[];
   readonly #keyTypes: readonly DataType[];
   #values = new Map<string, Map<string, Listed>>();
-  /** The rows still listed under a value they have lost, in the order in which they lost it. */
+  /**
+   * The rows that are still listed under a value that they no longer have, in the order in which
+   * they lost it.
+   */
   #gone: Gone[] = [];
   #rowCount = 0;
-  /** The total length in characters of the listed values and keys. */
+  /** The total length, in characters, of the listed values and keys. */
   #textLength = 0;
   #firstSeq: Seq = SEQ_ZERO;
   /** The seq up to which the index is current; undefined until it is built. */
   #seq: Seq | undefined;
   #building: Promise<boolean> | undefined;
-  /** The number of unfinished steps that may read rows as of earlier seqs. */
+  /** The number of unfinished steps that may still read rows as of earlier seqs. */
   #holdCount = 0;
 
   constructor(store: ReadStore, place: KeptIndexPlace) {
@@ -118,8 +121,8 @@ export class KeptIndex {
   /**
    * Builds the index if it does not exist yet. Concurrent callers share one build.
    *
-   * @param options.admits Whether the index may take this many bytes.
-   * @returns false if the index may not take the memory that it needs.
+   * @param options.admits Whether the index may use this many bytes.
+   * @returns false if the index may not use the memory that it needs.
    */
   async build(options: {
     readonly admits: (bytes: number) => boolean;
@@ -135,7 +138,8 @@ export class KeptIndex {
   }
 
   /**
-   * Prevents rows that lost their value from being dropped until the returned function is called.
+   * Keeps rows listed under values that they no longer have, until the returned function is
+   * called.
    */
   hold(): () => void {
     this.#holdCount += 1;
@@ -145,7 +149,7 @@ export class KeptIndex {
   }
 
   /**
-   * Returns the primary keys of all rows that have a value at a seq, and possibly of others.
+   * Returns the primary keys of all rows that have a value at a seq, and possibly of further rows.
    *
    * @throws {CannotFollow} if the index does not cover this seq
    * @throws {DatabaseError}
@@ -197,7 +201,7 @@ export class KeptIndex {
   }
 
   /**
-   * Applies the changes up to a seq to the index. Returns false if there are too many.
+   * Updates the index with the changes up to a seq. Returns false if there are too many changes.
    * @throws {DatabaseError}
    */
   #catchesUp(upTo: Seq): boolean {
@@ -267,8 +271,8 @@ export class KeptIndex {
   }
 
   /**
-   * Once many rows have lost their value, drops those that lost it longest ago. Queries still
-   * following earlier changes then have to start again.
+   * Drops the rows that lost their value longest ago, once there are many such rows. Queries that
+   * still follow earlier changes then have to start again.
    */
   #forgetGone(): void {
     const allowed = GONE_MIN + (this.#rowCount >> 2);
@@ -302,8 +306,8 @@ function* keysOf(listed: Iterable<Listed>, upTo: Seq): Generator<Row> {
 }
 
 /**
- * The in-memory indexes on the tables of a store. An index lives as long as there are queries that
- * use it.
+ * Keeps the in-memory indexes on the tables of a store. An index exists as long as there are
+ * queries that use it.
  */
 export class KeptIndexes {
   readonly #store: ReadStore;

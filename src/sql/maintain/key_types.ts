@@ -1,8 +1,11 @@
-/** Determines the types of keys by which maintained queries can look up and group rows. */
+/**
+ * Determines which types are suitable as keys by which maintained queries look up and group rows.
+ */
 import { type DataType, isLooselyEqual, isRangeType, UNSIGNED_KINDS } from "../../types/mod.ts";
 
 /**
- * Whether equal values of a type are always identical, so that looking up a key finds all of them.
+ * Whether equal values of a type are always identical, so that looking up one of them finds all of
+ * them.
  */
 export function isKeyType(type: DataType): boolean {
   if (isLooselyEqual(type)) return false;
@@ -25,7 +28,7 @@ const KEY_TYPES: ReadonlySet<DataType["kind"]> = new Set([
   "enum",
   "money",
   "bytes",
-  // Values of these types are equal exactly if their strings are.
+  // Values of these types are equal if and only if their strings are equal.
   "bit",
   "inet",
   "cidr",

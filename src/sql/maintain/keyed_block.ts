@@ -11,8 +11,8 @@
  * | block | key of its groups |
  * |---|---|
  * | GROUP BY | the expressions of GROUP BY, in all grouping sets |
- * | window functions | the expressions of PARTITION BY that all of them have |
- * | DISTINCT ON | its expressions |
+ * | window functions | the PARTITION BY expressions common to all of them |
+ * | DISTINCT ON | the expressions of DISTINCT ON |
  *
  * Invariant: the rows of a group depend only on the tuples that have its key. No rows are kept.
  */
@@ -36,19 +36,19 @@ import { textOfRow } from "./row_text.ts";
 import { TupleBlock } from "./tuple_block.ts";
 import type { TupleRows } from "./tuple_space.ts";
 
-/** The maximum number of groups that a step evaluates. */
+/** The maximum number of groups that a maintenance step evaluates. */
 const GROUPS_MAX = 200;
 
-/** The maximum number of tuples that a step reads for its groups. */
+/** The maximum number of tuples that a maintenance step reads for its groups. */
 const TUPLES_MAX = 20_000;
 
 export interface KeyedBlockOptions {
-  /** The block. Its FROM and WHERE are analysed in `joins`. */
+  /** The bound block. `joins` is the analysis of its FROM and WHERE. */
   readonly select: BoundSelect;
   readonly joins: Pick<PlannedJoins, "changes" | "routes" | "shape" | "space">;
 }
 
-/** The means by which a step reads the groups of a block. */
+/** The contexts and tests with which a step reads the groups of a block. */
 export interface BlockReading {
   readonly contexts: StepContexts;
   /** Whether the tuples of a partition belong to the result. */
@@ -59,11 +59,11 @@ export class KeyedBlock {
   readonly #select: BoundSelect;
   readonly #keys: readonly BoundExpression[];
   readonly #keysOf: TupleRows;
-  /** The queries that read a group, one for each combination of keys that are NULL. */
+  /** The queries that read a group, one for each combination of NULL keys. */
   readonly #programs = new Map<string, QueryAt>();
   /** The block run over tuples, if an in-memory index finds the rows of a group. */
   readonly #overTuples: TupleBlock | undefined;
-  /** How the rows of a group are found. */
+  /** The access path that finds the rows of a group. */
   readonly #access: GroupAccess;
   readonly #joins: ChangesOfJoin;
   /** The number of tuples that the current step has read. */
@@ -94,7 +94,7 @@ export class KeyedBlock {
     changes.keepIndexOf(access);
   }
 
-  /** Returns a line that says how the rows of a group are found, for EXPLAIN. */
+  /** Returns a line for EXPLAIN that describes how the rows of a group are found. */
   describe(): string[] {
     const found = this.#joins.nameOfAccess(this.#access);
     return [
@@ -145,7 +145,7 @@ export class KeyedBlock {
     const tuples = this.#joins.tuplesOf(this.#access, { isWanted, key: listed, upTo });
     this.#tuplesRead += tuples.length;
     if (this.#tuplesRead > TUPLES_MAX) throw new CannotFollow();
-    // The index may list rows that have the key only at a different seq.
+    // The in-memory index may list rows that have the key only at a different seq.
     const keys = this.#keysOf(tuples);
     const text = textOfRow(key);
     return tuples.filter((_, index) => textOfRow(keys[index] ?? []) === text);
@@ -180,8 +180,8 @@ export class KeyedBlock {
 }
 
 /**
- * Returns the block without LIMIT, and without ORDER BY unless it decides which rows DISTINCT ON
- * keeps.
+ * Returns the block without LIMIT. ORDER BY is also omitted, unless it decides which rows DISTINCT
+ * ON keeps.
  */
 function unsorted(select: BoundSelect): BoundSelect {
   const orderBy = typeof select.distinct === "object" ? select.orderBy : [];

@@ -6,10 +6,10 @@
  *                         join_changes.ts     groups.ts          row_window.ts
  *                         once for all        for each subscriber: maintained_result.ts
  *
- * The groups and window stages are left out if the query has none. A block that cannot be computed
- * from changes alone, such as one with window functions, is evaluated again for the groups that a
- * change touches (`keyed_block.ts`). Subscribers whose values differ only in the partition terms
- * share the plan and the changes of the joins.
+ * The stages for groups and for the window are omitted if the query does not need them. A block
+ * that cannot be computed from changes alone, such as one with window functions, is evaluated
+ * again for the groups that a change touches (`keyed_block.ts`). Subscribers whose values differ
+ * only in the partition terms share the plan and the changes of the joins.
  */
 import type { Seq } from "../../base/seq.ts";
 import type { Row } from "../../types/mod.ts";
@@ -50,16 +50,16 @@ import { TuplePlaces } from "./tuple_space.ts";
 import { windowOf, windowRowsOf } from "./window_bounds.ts";
 
 export interface MaintainedQueryOptions extends JoinPlanOptions {
-  /** The block that determines the rows, as written. */
+  /** The syntax tree of the block that determines the rows. */
   readonly core: SelectFromStatement;
   /** Binds a modified form of the block in place of the original. @throws {DatabaseError} */
   readonly bind: (core: SelectFromStatement) => BoundSelect;
   /**
-   * The fields by which rows are sorted. Together they distinguish all rows. Undefined if some
-   * sort key is not a field.
+   * The fields by which rows are sorted, which together distinguish all rows; undefined if a sort
+   * key is not a field.
    */
   readonly terms: readonly WindowTerm[] | undefined;
-  /** Whether some of the fields identify a row of the result. */
+  /** Whether the result has fields that identify a row. */
   readonly hasKey: boolean;
   /** Whether the last item of the select list is the seq of the row that changed last. */
   readonly hasRowSeq: boolean;
@@ -68,9 +68,12 @@ export interface MaintainedQueryOptions extends JoinPlanOptions {
 /** The stages that a maintained query applies to joined rows. */
 interface Stages {
   readonly groups: CompiledGroups | undefined;
-  /** The block, if it has to be evaluated again for the groups that a change touches. */
+  /**
+   * The block that is evaluated again for the groups that a change touches; undefined if changes
+   * alone are enough.
+   */
   readonly block: KeyedBlock | undefined;
-  /** Computes the rows of a query without groups. */
+  /** Computes the changed rows of a query without groups. */
   readonly rowsOf: (changes: JoinChanges) => RowChanges;
   readonly seed: SelectFromStatement;
 }
@@ -78,15 +81,18 @@ interface Stages {
 export class MaintainedQuery {
   /** The statement that computes the initial rows of a result. */
   readonly seed: SelectFromStatement;
-  /** The changes to the joined rows, for all subscribers. */
+  /** The changes to the joined rows, which all subscribers share. */
   readonly changes: ChangesOfJoin;
   readonly values: PlanValues;
   readonly #partition: readonly ((context: ExecutionContext) => Row[number])[];
   readonly #stages: Stages;
   readonly #window: RowWindowOptions | undefined;
-  /** The shared state of all results, if the query has neither groups nor a window. */
+  /** The state shared by all results; set only if the query has neither groups nor a window. */
   #plain: FollowedPart | undefined;
-  /** How to find the rows of a group, for example to recompute a minimum that was removed. */
+  /**
+   * The access path that finds the rows of a group, for example to recompute a minimum that was
+   * removed.
+   */
   readonly #groupAccess: GroupAccess | undefined;
 
   /** Plans the maintenance of a query. @throws {NotMaintained} */
@@ -119,7 +125,7 @@ export class MaintainedQuery {
     return textOfRow(this.#partition.map((own) => own(context)));
   }
 
-  /** Returns lines that say how a change to each table is followed, for EXPLAIN. */
+  /** Returns lines for EXPLAIN that describe how a change to each table is followed. */
   describe(): string[] {
     return [...this.changes.describe(), ...(this.#stages.block?.describe() ?? [])];
   }
@@ -177,9 +183,8 @@ function stagesOf(model: Model, options: StageParts): Stages {
 }
 
 /**
- * Returns the stages of a block that has to be evaluated again for the groups that a change
- * touches.
- * @param reason Why the rows cannot be computed from changes alone.
+ * Returns the stages of a block that is evaluated again for the groups that a change touches.
+ * @param reason The reason why the rows cannot be computed from changes alone.
  * @throws {NotMaintained}
  */
 function blockStages(

@@ -21,14 +21,14 @@ import { changesOfRows, type RowWindow } from "./row_window.ts";
 /** Lets other work run if the time slice is over. Call it after each bounded piece of work. */
 export type Pause = () => Promise<void>;
 
-/** State from which rows are computed: groups, or the rows of a set operation. */
+/** The kept state from which result rows are computed: groups, or the rows of a set operation. */
 export interface KeptRows {
   /** The approximate memory of the state, in bytes. */
   readonly bytes: number;
   begin(seeds: readonly Row[], pause: Pause): Promise<readonly Row[]>;
   rows(): Iterable<Row>;
   /**
-   * Applies changes of the joined rows. Returns the resulting changes of the result.
+   * Applies changes to the joined rows. Returns the resulting changes to the result.
    * @throws {CannotFollow}
    * @throws {DatabaseError}
    */
@@ -37,11 +37,11 @@ export interface KeptRows {
 
 export interface MaintainedResultOptions {
   readonly groups: KeptRows | undefined;
-  /** Computes the rows of a query without groups. */
+  /** Computes the changed rows of a query without groups. */
   readonly rowsOf: (changes: JoinChanges) => RowChanges;
   /**
-   * Computes the rows in advance, in steps, for `rowsOf` to use; absent if `rowsOf` takes little
-   * time.
+   * Computes rows in advance, in steps, so that `rowsOf` can use them; absent if `rowsOf` takes
+   * little time.
    */
   readonly computeAhead?: FollowedPart["computeAhead"] | undefined;
   readonly window: RowWindow | undefined;
@@ -56,17 +56,17 @@ const WINDOW_ROW_BYTES = 200;
 export interface FollowedPart {
   /** The approximate memory, in bytes, of the state kept beyond the rows of the result. */
   readonly bytes: number;
-  /** Starts from the rows of the seed. Returns the rows of the result. */
+  /** Initialises the state from the rows of the seed. Returns the rows of the result. */
   begin(seeds: readonly Row[], pause: Pause): Promise<readonly Row[]>;
   /**
-   * Computes in steps what the next `apply` of the same changes needs; undefined if `apply` alone
-   * takes little time. No other state changes, so the result may start again or be removed between
-   * two steps.
+   * Computes in advance, in steps, the data that the next `apply` of the same changes needs;
+   * undefined if `apply` alone takes little time. No other state changes, so the result may start
+   * again or be removed between two steps.
    */
   computeAhead(joined: JoinChanges): Generator<undefined, void> | undefined;
   /**
-   * Applies changes of the joined tables to the result. Returns the resulting row changes;
-   * undefined if the result must be evaluated again.
+   * Applies changes to the joined rows to the result. Returns the resulting row changes; undefined
+   * if the query must be evaluated again.
    */
   apply(joined: JoinChanges): RowChanges | undefined;
 }
@@ -132,14 +132,14 @@ export class MaintainedResult implements FollowedPart {
 }
 
 /**
- * Follows changes, or returns undefined if that is impossible. The caller then evaluates the query
- * again.
+ * Runs a function that follows changes. Returns undefined if the changes cannot be followed; the
+ * caller then evaluates the query again.
  */
 function unlessRefused(follow: () => RowChanges | undefined): RowChanges | undefined {
   try {
     return follow();
   } catch (error) {
-    // The query is evaluated again. If that fails, too, the evaluation reports the error.
+    // The query is evaluated again. If the evaluation also fails, it reports the error.
     if (error instanceof CannotFollow || error instanceof DatabaseError) return undefined;
     throw error;
   }

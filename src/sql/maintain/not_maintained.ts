@@ -1,8 +1,12 @@
 /**
- * Defines the errors that say why a query is not maintained, or that a change cannot be followed.
+ * Defines the errors for a query that cannot be maintained and for changes that cannot be
+ * followed.
  */
 
-/** Thrown during planning if the query has to be evaluated again after each change. */
+/**
+ * Thrown during planning if a query cannot be maintained and has to be evaluated again after each
+ * change.
+ */
 export class NotMaintained extends Error {
   /**
    * Creates the error.
@@ -15,7 +19,7 @@ export class NotMaintained extends Error {
 }
 
 /**
- * Thrown when changes are followed, if evaluating the query again is cheaper or the only
+ * Thrown while changes are being followed, if evaluating the query again is cheaper or the only
  * possibility.
  */
 export class CannotFollow extends Error {}

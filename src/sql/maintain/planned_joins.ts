@@ -28,7 +28,7 @@ export interface JoinPlanOptions {
   /** The in-memory indexes, which all live queries share. */
   readonly indexes: KeptIndexes;
   readonly context: ExecutionContext;
-  /** Creates the contexts for one step. */
+  /** Creates the execution contexts for one maintenance step. */
   readonly newContexts: () => StepContexts;
   /** Whether the result of the named function depends on the user who calls it. */
   readonly isOfCaller: (name: string) => boolean;
@@ -80,8 +80,8 @@ export class PlannedJoins {
   }
 
   /**
-   * Returns the subscriber's values on which the joins and the expressions `others` of the block
-   * depend.
+   * Returns the subscriber's values that the joins of the block and its expressions `others` depend
+   * on.
    */
   valuesWith(others: readonly BoundExpression[]): PlanValues {
     const { parts, sources } = this.shape;
@@ -95,7 +95,7 @@ export class PlannedJoins {
     };
   }
 
-  /** Returns a function that computes result rows from changes of the joins. */
+  /** Returns a function that computes changed result rows from changes to the joins. */
   rowsOf(outputs: readonly BoundExpression[]): (changes: JoinChanges) => RowChanges {
     const { shape, space } = this;
     const program = space.places.rows(outputs.map((output) => shape.resolve(output)));
@@ -152,8 +152,8 @@ interface RoutedShape {
 }
 
 /**
- * Analyses the joins and finds routes for them. It uses the first of these combinations that
- * works:
+ * Analyses the joins and finds routes for them. It uses the first of these combinations for which
+ * all routes are complete:
  *
  * | | partition | indexes in memory | small tables are scanned |
  * |---|---|---|---|
