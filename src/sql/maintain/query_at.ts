@@ -3,8 +3,9 @@
  * rows of a LATERAL query, or the rows of a group. The store still has the versions of earlier
  * seqs.
  *
- * A step runs its queries in its own contexts. Invariant: a step takes a bounded time. If it would
- * take longer, the whole query is evaluated on another thread instead, where it delays nobody.
+ * A maintenance step runs its queries in its own contexts. Invariant: a step takes a bounded time.
+ * If it would take longer, the whole query is evaluated on another thread instead, where it does
+ * not delay other work.
  */
 import { defined } from "../../base/assert.ts";
 import type { Seq } from "../../base/seq.ts";
@@ -21,22 +22,26 @@ import { CannotFollow } from "./not_maintained.ts";
 
 /** The contexts in which one maintenance step runs queries. */
 export interface StepContexts {
-  /** Returns the context for reading as of a seq. */
+  /** Returns the execution context for reading as of a seq. */
   at(seq: Seq): ExecutionContext;
   /** Releases all resources that the step's queries have used. */
   close(): void;
 }
 
-/** The maximum number of rows that all queries of a step may read, which takes about 20 ms. */
+/**
+ * The maximum number of rows that all queries of a step may read. Reading them takes about 20 ms.
+ */
 export const STEP_ROWS_MAX = 50_000;
 
-/** The maximum time that all queries of a step may take, even on a busy machine. */
+/**
+ * The maximum time, in milliseconds, that all queries of a step may take, even on a busy machine.
+ */
 export const STEP_MS_MAX = 250;
 
 /** The maximum number of rows that one run of a query may return. */
 const ROWS_MAX = 20_000;
 
-/** Rows that a query reads in place of a table. */
+/** The rows that a query reads in place of a table. */
 export interface RowsInPlace {
   readonly table: BoundRecursion;
   readonly types: readonly DataType[];

@@ -1,6 +1,6 @@
 /**
- * Converts a row to a string. Two rows have the same string if and only if they have the same
- * values.
+ * Converts a row to a string. Two rows have the same string if and only if their values are
+ * identical.
  */
 import type { Value } from "../../types/mod.ts";
 

@@ -1,5 +1,5 @@
 /**
- * Maintains the first rows in an order, for ORDER BY … LIMIT … OFFSET.
+ * Maintains the first rows of a sorted result, for ORDER BY … LIMIT … OFFSET.
  *
  *     sorted rows     ┌ OFFSET ┐┌─ LIMIT ─┐┌── margin ──┐
  *     of the input    ░░░░░░░░░░▓▓▓▓▓▓▓▓▓▓▓▒▒▒▒▒▒▒▒▒▒▒▒▒▒  further rows are not kept
@@ -26,12 +26,14 @@ export interface RowWindowOptions {
   readonly offset: number;
 }
 
-/** The margin as a multiple of LIMIT, and the minimum and maximum number of rows in it. */
+/**
+ * The size of the margin as a multiple of LIMIT, and the minimum and maximum number of rows in it.
+ */
 const MARGIN_SHARE = 1;
 const MARGIN_MIN = 32;
 const MARGIN_MAX = 1000;
 
-/** Returns the number of rows that a window keeps. */
+/** Returns the number of rows that a window with the given LIMIT and OFFSET keeps. */
 export function keptRowsOf({ limit, offset }: Pick<RowWindowOptions, "limit" | "offset">): number {
   const margin = Math.max(MARGIN_MIN, Math.min(MARGIN_MAX, MARGIN_SHARE * limit));
   return offset + limit + margin;
@@ -43,7 +45,7 @@ export class RowWindow {
   readonly #end: number;
   readonly #rowsMax: number;
   #rows: Row[] = [];
-  /** Whether the window keeps all rows of its input, because they fit. */
+  /** Whether the window keeps all rows of its input, because their number is small enough. */
   #isWhole = true;
 
   constructor({ limit, offset, terms }: RowWindowOptions) {
@@ -62,19 +64,19 @@ export class RowWindow {
     return !this.#isWhole && this.#rows.length < this.#end;
   }
 
-  /** The rows between OFFSET and LIMIT, which form the result. */
+  /** The rows after OFFSET and within LIMIT, which form the result. */
   get shown(): readonly Row[] {
     return this.#rows.slice(this.#start, this.#end);
   }
 
-  /** Starts again from the input: all of its rows, or the first rows in the order. */
+  /** Fills the window from its input: either all rows, or the first rows in the order. */
   begin(rows: Iterable<Row>): void {
     const sorted = [...rows].toSorted((left, right) => this.#compare(left, right));
     this.#isWhole = sorted.length < this.#rowsMax;
     this.#rows = sorted.slice(0, this.#rowsMax);
   }
 
-  /** Applies changes of the input. Afterwards, the window may be short. */
+  /** Applies changes to the input of the window. Afterwards, the window may be short. */
   apply({ added, removed }: RowChanges): void {
     for (const row of removed) this.#remove(row);
     for (const row of added) this.#add(row);
@@ -117,7 +119,7 @@ export class RowWindow {
   }
 }
 
-/** Returns the rows that occur in only one of two results. */
+/** Returns the changes from one result to another: the rows that occur in only one of them. */
 export function changesOfRows(before: readonly Row[], after: readonly Row[]): RowChanges {
   const old = new Set(before);
   const now = new Set(after);

@@ -1,11 +1,11 @@
 /**
- * Writes the seed: an ordinary SELECT that computes the initial state of a maintained query. A
+ * Creates the seed: an ordinary SELECT that computes the initial state of a maintained query. A
  * reader thread can run it.
  *
  * | query | seed |
  * |---|---|
- * | without grouping | itself |
- * | with LIMIT | itself, with the limit of the kept rows and without OFFSET |
+ * | without grouping | the query itself |
+ * | with LIMIT | the query with the limit of the kept rows and without OFFSET |
  * | with GROUP BY or DISTINCT | keys, `count(*)`, and what each aggregate needs, without HAVING |
  */
 
@@ -15,13 +15,13 @@ import { holdsQuery } from "../parse/ast/query_nodes.ts";
 import { directPartsOf, partsOf } from "../parse/ast/tree_parts.ts";
 import type { RowTally } from "./tallies.ts";
 
-/** Returns a statement without OFFSET, limited to `rowsMax` rows. */
+/** Returns the statement without OFFSET, limited to `rowsMax` rows. */
 export function limitedTo(core: SelectFromStatement, rowsMax: number): SelectFromStatement {
   return { ...core, limit: { _location: core._location, limit: integerOf(rowsMax, core) } };
 }
 
 /**
- * Returns the aggregate calls of a block in the order in which they are written, excluding those
+ * Returns the aggregate calls of a block in the order in which they are written, except for calls
  * in subqueries.
  */
 export function aggregateCallsIn({ columns, having, orderBy }: SelectFromStatement): ExprCall[] {
@@ -32,7 +32,9 @@ export function aggregateCallsIn({ columns, having, orderBy }: SelectFromStateme
   return calls;
 }
 
-/** Returns the children of a node. Nested queries and aggregate calls count as having none. */
+/**
+ * Returns the children of a syntax node. Nested queries and aggregate calls count as having none.
+ */
 function insideOfBlock(part: object): readonly unknown[] {
   return holdsQuery(part) || isAggregateCall(part) ? [] : directPartsOf(part);
 }
@@ -51,7 +53,7 @@ export function withItemsBehind(
   return { ...core, columns: [...(core.columns ?? []), ...items.map(itemOf)] };
 }
 
-/** Returns a grouped statement with items added before and after those of its select list. */
+/** Returns a grouped statement with items added before and after its select list. */
 export function withItemsAround(
   seed: SelectFromStatement,
   { after, before }: { readonly before: readonly Expr[]; readonly after: readonly Expr[] },
@@ -59,21 +61,21 @@ export function withItemsAround(
   return {
     ...seed,
     columns: [...before.map(itemOf), ...(seed.columns ?? []), ...after.map(itemOf)],
-    // A seed groups by output positions, which the items before them shift.
+    // The seed groups by output positions, which are shifted by the items added before them.
     groupBy: seed.groupBy?.map((_, index) => integerOf(before.length + index + 1, seed)),
   };
 }
 
 export interface SeedOfGroups {
   readonly keys: readonly Expr[];
-  /** The calls from which each aggregate is computed. */
+  /** The calls whose results initialise each aggregate. */
   readonly calls: readonly ExprCall[];
   readonly tallies: readonly RowTally[];
 }
 
 /**
- * Returns the seed of a block with groups. It groups by positions, because DISTINCT accepts
- * constants but GROUP BY rejects them.
+ * Returns the seed of a block with groups. The seed groups by output positions, because DISTINCT
+ * accepts constants but GROUP BY rejects them.
  */
 export function seedOfGroups(
   core: SelectFromStatement,

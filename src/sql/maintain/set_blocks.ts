@@ -1,5 +1,5 @@
 /**
- * Plans the blocks of a set operation. Most blocks keep nothing: their rows are computed from the
+ * Plans the blocks of a set operation. Most blocks keep no state: their rows are computed from the
  * changed tuples, or by evaluating the groups that a change touches. Groups that no result column
  * identifies are kept for each result (`block_groups.ts`).
  */
@@ -29,14 +29,14 @@ export interface SetBlocksOptions extends JoinPlanOptions {
 
 export interface SetBlock {
   readonly joins: PlannedJoins;
-  /** Computes in steps how the rows of the block change. */
+  /** Computes, in steps, how the rows of the block change. */
   readonly rowsOf: (changes: JoinChanges) => Generator<undefined, RowChanges>;
-  /** Returns lines that say how changes are followed. */
+  /** Returns lines for EXPLAIN that describe how changes are followed. */
   readonly describe: () => string[];
 }
 
 /**
- * Plans a block that keeps nothing. Returns undefined if no result column identifies its groups.
+ * Plans a block that keeps no state. Returns undefined if no result column identifies its groups.
  *
  * @throws {NotMaintained}
  */
@@ -92,7 +92,7 @@ function keyedBlockOf(select: BoundSelect, joins: PlannedJoins): KeyedBlock | un
   }
 }
 
-/** The blocks of a set operation in which some blocks keep groups. */
+/** The blocks of a set operation, some of which keep groups. */
 export interface GroupedSet {
   readonly blocks: readonly SetBlock[];
   readonly grouped: readonly KeptBlock[];
@@ -100,7 +100,8 @@ export interface GroupedSet {
 }
 
 /**
- * Plans a set operation with blocks that keep groups: those that `setBlockOf` could not plan.
+ * Plans a set operation with blocks that `setBlockOf` cannot plan, because they must keep their
+ * groups.
  *
  * @throws {NotMaintained}
  */
@@ -133,11 +134,14 @@ export function groupedSet(
 
 interface PlannedBlock {
   readonly block: SetBlock;
-  /** The stage that computes the block's groups, if they are kept. */
+  /** The stage that computes the groups of the block, if it keeps them. */
   readonly stages?: GroupStages;
 }
 
-/** Binds the blocks again, adding the aggregate calls of the blocks that keep groups. */
+/**
+ * Binds the blocks again, with the aggregate calls of the blocks that keep groups as additional
+ * outputs.
+ */
 function plannedBlocks(
   planned: readonly (SetBlock | undefined)[],
   options: SetBlocksOptions,
@@ -176,7 +180,7 @@ function plannedBlocks(
 }
 
 interface CalledBlock {
-  /** The bound block. Its aggregate calls come after its own outputs. */
+  /** The bound block. Its aggregate calls follow its own outputs. */
   readonly select: BoundSelect;
   readonly core: SelectFromStatement;
   readonly calls: readonly ExprCall[];

@@ -3,7 +3,7 @@
  * the UNION ALL of two left joins.
  *
  *     block 0 ──± rows──┐
- *     block 1 ──± rows──┼──► how often each block has a row ──± rows──► window ──► result
+ *     block 1 ──± rows──┼──► count of each row per block ──± rows──► window ──► result
  *     block 2 ──± rows──┘    set_rows.ts
  *
  * The seed is a UNION ALL of all blocks, with the block index after their columns. If the query
@@ -31,7 +31,9 @@ import { blocksIn, treeOf, unionOf, withTag } from "./set_statement.ts";
 import { windowOf, windowRowsOf } from "./window_bounds.ts";
 
 export interface SetQueryOptions extends SetBlocksOptions {
-  /** The fields by which rows are sorted; undefined if they do not distinguish all rows. */
+  /**
+   * The fields by which rows are sorted; undefined if these fields do not distinguish all rows.
+   */
   readonly terms: readonly WindowTerm[] | undefined;
 }
 
@@ -40,7 +42,7 @@ export class SetQuery {
   readonly changes: ChangesOfBlocks;
   readonly values: PlanValues;
   readonly #tree: SetTree;
-  /** The blocks that keep groups; undefined if none does. */
+  /** The blocks that keep groups; undefined if no block does. */
   readonly #grouped: readonly KeptBlock[] | undefined;
   readonly #width: number;
   readonly #window: RowWindowOptions | undefined;
@@ -75,8 +77,8 @@ export class SetQuery {
   }
 
   /**
-   * Returns the key of the only partition. Subscribers share this plan only if all of their values
-   * are equal.
+   * Returns the key of the only partition. Subscribers share the plan of a set operation only if
+   * all of their values are equal.
    */
   partitionOf(): string {
     return WHOLE;
@@ -111,10 +113,10 @@ function isConcatenation(tree: SetTree): boolean {
   return operator === "union" && isAll && isConcatenation(left) && isConcatenation(right);
 }
 
-/** The rows of a full join, as a set operation. */
+/** A full join as a set operation: the UNION ALL of two blocks. */
 const JOINED: SetTree = { operator: "union", isAll: true, left: 0, right: 1 };
 
-/** The key of the only partition, because these changes are not partitioned. */
+/** The key of the only partition, because the changes of a set operation are not partitioned. */
 const WHOLE = "";
 
 class ChangesOfBlocks implements IndexedChanges {

@@ -2,13 +2,13 @@
  * Counts the rows of UNION, INTERSECT and EXCEPT. The number of times that a set operation returns
  * a row depends only on the number of times that each of its blocks returns it:
  *
- * | operation | with ALL | without |
+ * | operation | with ALL | without ALL |
  * |---|---|---|
- * | UNION | left + right | 1 if either has it |
- * | INTERSECT | the smaller number | 1 if both have it |
+ * | UNION | left + right | 1 if either side has it |
+ * | INTERSECT | the smaller number | 1 if both sides have it |
  * | EXCEPT | left − right, or 0 | 1 if only the left side has it |
  *
- * Invariants: a row is kept as long as any block has it. The last value of a given row is the
+ * Invariants: a row is kept as long as any block has it. The last value of an input row is the
  * index of its block.
  */
 import type { Row } from "../../types/mod.ts";
@@ -30,21 +30,21 @@ export interface SetNode {
 
 interface Counted {
   readonly row: Row;
-  /** For each block, how many times it has the row. */
+  /** The number of times that each block has the row. */
   readonly counts: number[];
 }
 
-/** The approximate memory of a row in bytes, not counting its values. */
+/** The approximate memory of a row in bytes, excluding its values. */
 const ROW_BYTES = 260;
 const VALUE_BYTES = 24;
 
-/** The number of rows to count before other work may run. */
+/** The number of rows counted before other work may run. */
 const ROWS_PER_PART = 256;
 
 export class SetRows {
   readonly #tree: SetTree;
   #rows = new Map<string, Counted>();
-  /** The total length in characters of the strings that identify the rows. */
+  /** The total length, in characters, of the strings that identify the rows. */
   #textLength = 0;
 
   constructor(tree: SetTree) {
@@ -58,7 +58,7 @@ export class SetRows {
     return this.#rows.size * rowBytes + 2 * this.#textLength;
   }
 
-  /** Starts from the rows of all blocks. Returns the rows of the set operation. */
+  /** Initialises the counts from the rows of all blocks. Returns the rows of the set operation. */
   async begin(given: readonly Row[], pause: Pause): Promise<readonly Row[]> {
     this.#rows = new Map();
     this.#textLength = 0;
@@ -75,7 +75,10 @@ export class SetRows {
     }
   }
 
-  /** Applies changes of the blocks, and returns the resulting row changes of the set operation. */
+  /**
+   * Applies changes to the rows of the blocks. Returns the resulting row changes of the set
+   * operation.
+   */
   apply({ tuples, weights }: JoinChanges): RowChanges {
     const before = new Map<Counted, number>();
     const rows: Row[] = [];
@@ -96,8 +99,8 @@ export class SetRows {
   }
 
   /**
-   * Updates the count of a row in its block. Returns how many times the set operation returned the
-   * row before.
+   * Updates the count of a row in its block. Returns the number of times that the set operation
+   * returned the row before.
    */
   #count(given: Row, weight: number): { readonly counted: Counted; readonly old: number } {
     const row = given.slice(0, -1);
@@ -117,8 +120,8 @@ export class SetRows {
 }
 
 /**
- * Returns how many times a set operation returns a row. @param counts For each block, how many
- * times it has the row.
+ * Returns the number of times that a set operation returns a row. @param counts The number of
+ * times that each block has the row.
  */
 function timesIn(tree: SetTree, counts: readonly number[]): number {
   if (typeof tree === "number") return counts[tree] ?? 0;

@@ -17,8 +17,7 @@ import type { SetTree } from "./set_rows.ts";
 type CoreChange = (core: SelectFromStatement, block: number) => SelectFromStatement;
 
 /**
- * Returns a UNION ALL of all blocks, after applying the same change to each. @throws
- * {NotMaintained}
+ * Returns a UNION ALL of all blocks, each modified by the same function. @throws {NotMaintained}
  */
 export function unionOf(
   node: SelectStatement,
@@ -40,7 +39,7 @@ export function unionOf(
   return { type: "union all", _location: node._location, left, right };
 }
 
-/** Returns a block that yields its index after its other columns. */
+/** Returns a block with its index as an additional last column. */
 export function withTag(core: SelectFromStatement, block: number): SelectFromStatement {
   return withItemsBehind(core, [tagOf(core, block)]);
 }
@@ -51,7 +50,7 @@ export function tagOf({ _location }: SelectFromStatement, value: number): Expr {
 
 export function nulls(types: readonly DataType[]): Expr[] {
   return types.map((type) => {
-    // If both sides are an untyped NULL, the column would become TEXT.
+    // The column of a set operation would become TEXT if both sides were an untyped NULL.
     if (type.kind === "unknown" || type.kind === "row") {
       throw new NotMaintained(
         "a query in the set operation returns a value whose type has no name",
@@ -61,7 +60,7 @@ export function nulls(types: readonly DataType[]): Expr[] {
   });
 }
 
-/** Returns a statement in which a single block takes the place of the set operation. */
+/** Returns a statement in which a single block replaces the set operation. */
 export function alone(node: SelectStatement, core: SelectFromStatement): SelectStatement {
   const isNested = node.type === "with" || node.type === "with recursive";
   return isNested ? { ...node, in: core } : core;
@@ -107,7 +106,10 @@ export function treeOf(select: BoundSelect, blocks: { next: number }): SetTree {
   return { operator, isAll, left: treeOf(set.left, blocks), right: treeOf(set.right, blocks) };
 }
 
-/** Returns the set operation of a select that does nothing but return its columns in order. */
+/**
+ * Returns the set operation of a SELECT that only returns the columns of the set operation in
+ * order; undefined for any other query.
+ */
 function setIn({
   from,
   outputs,

@@ -11,7 +11,7 @@ import type { KeptColumns, KeptIndex, KeptIndexes } from "./kept_index.ts";
 import { CannotFollow } from "./not_maintained.ts";
 import type { SourcePlace } from "./tuple_space.ts";
 
-/** The number of rows to request in one read of an index. */
+/** The number of rows requested in one read of an index. */
 const ROWS_PER_READ = 256;
 
 /**
@@ -20,15 +20,20 @@ const ROWS_PER_READ = 256;
  */
 const ROWS_MAX = 20_000;
 
-/** The largest table, in rows, that a join without an equality may read completely. */
+/** The maximum number of rows in a table that a join without an equality may read completely. */
 export const SCANNED_ROWS_MAX = 5000;
 
-/** The maximum number of row pairs that a step tests for such joins. Each takes about 0.3 µs. */
+/**
+ * The maximum number of row pairs that a step tests for joins without an equality. Each test takes
+ * about 0.3 µs.
+ */
 const SCANNED_PAIRS_MAX = 400_000;
 
 export interface SourceKey {
   readonly access: Pick<SourceAccess, "index" | "isScan" | "kept">;
-  /** The values of the key. Rows with NULL are found only by an in-memory index for groups. */
+  /**
+   * The values of the key. Rows with a NULL key are found only by an in-memory index for groups.
+   */
   readonly key: Row;
   readonly upTo: Seq;
 }
@@ -36,7 +41,7 @@ export interface SourceKey {
 export interface SourceRowsOptions {
   readonly store: ReadStore;
   readonly places: readonly SourcePlace[];
-  /** The owner whose rows each source contains. */
+  /** The owner of the rows in each source. */
   readonly owners: readonly number[];
   readonly indexes: KeptIndexes;
 }
@@ -48,14 +53,16 @@ export class SourceRows {
   #rowsRead = 0;
   /** The number of row pairs that the current step has tested for joins that read all rows. */
   #pairsTested = 0;
-  /** The rows of completely read sources in the current step, keyed by source and seq. */
+  /**
+   * The rows of the sources that the current step has read completely, keyed by source and seq.
+   */
   readonly #allRows = new Map<string, readonly Row[]>();
 
   constructor(options: SourceRowsOptions) {
     this.#options = options;
   }
 
-  /** The in-memory indexes that the step uses. */
+  /** The in-memory indexes that the current step uses. */
   get kept(): readonly KeptIndex[] {
     return [...new Set(this.#kept.values())];
   }
@@ -82,7 +89,7 @@ export class SourceRows {
     this.#allRows.clear();
   }
 
-  /** Drops the rows that were kept for the step. */
+  /** Drops the rows that were kept for the current step. */
   endStep(): void {
     this.#allRows.clear();
   }
@@ -131,7 +138,7 @@ export class SourceRows {
     return rows;
   }
 
-  /** Returns all rows of a source. The step reads them only once. @throws {CannotFollow} */
+  /** Returns all rows of a source, which the step reads only once. @throws {CannotFollow} */
   #all(source: number, upTo: Seq): readonly Row[] {
     const text = `${source} ${upTo}`;
     const known = this.#allRows.get(text);
@@ -160,7 +167,7 @@ export class SourceRows {
     return rows;
   }
 
-  /** Counts rows towards the step's limit. @throws {CannotFollow} if the limit is exceeded */
+  /** Counts rows towards the limit of the step. @throws {CannotFollow} if the limit is exceeded */
   #countRows(count: number): void {
     this.#rowsRead += count;
     if (this.#rowsRead > ROWS_MAX) throw new CannotFollow();

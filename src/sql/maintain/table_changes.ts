@@ -3,7 +3,7 @@
  * and the rows that replaced them.
  *
  * A row that several commits changed is listed only once, with its values before the first change
- * and after the last one.
+ * and after the last change.
  */
 import type { Seq } from "../../base/seq.ts";
 import { type ChangeBatch, type ReadStore, SEQ_COLUMN_ID } from "../../storage/mod.ts";
@@ -14,7 +14,7 @@ export interface TableChanges {
   readonly removed: readonly Row[];
   /** The new rows as of the last seq. */
   readonly added: readonly Row[];
-  /** The last seq of each commit that changed the table. */
+  /** The last seq of each commit that changed the table in this range. */
   readonly commitSeqs: ReadonlySet<number>;
 }
 
@@ -27,7 +27,7 @@ export interface TableChangesOptions {
   readonly upTo: Seq;
   /** The columns to read, the last of which is `_seq`. */
   readonly columnIds: readonly number[];
-  /** The maximum number of row versions to read. */
+  /** The maximum number of row versions that may be read. */
   readonly versionsMax: number;
   /** Whether a row counts as changed only if some column other than `_seq` has a new value. */
   readonly ignoresSeq: boolean;
@@ -39,7 +39,7 @@ interface NetChange {
 }
 
 /**
- * Returns the net change to a table, or undefined if there are too many versions. @throws
+ * Returns the net change to a table, or undefined if there are too many row versions. @throws
  * {DatabaseError}
  */
 export function tableChanges(
@@ -47,8 +47,8 @@ export function tableChanges(
   { columnIds, ignoresSeq, tableId, versionsMax, ...range }: TableChangesOptions,
 ): TableChanges | undefined {
   const stored = columnIds.filter((columnId) => columnId !== SEQ_COLUMN_ID);
-  // The batch size is one more than the limit: enough to detect that there are too many versions,
-  // without reading a full batch in vain.
+  // The batch size is one more than the limit, which is enough to detect that there are too many
+  // versions. A full batch would be read in vain.
   const scan = store.changes(tableId, { ...range, columnIds: stored, batchRows: versionsMax + 1 });
   // The changed rows, keyed by the seq of their newest version.
   const rows = new Map<number, NetChange>();
@@ -90,7 +90,7 @@ function addVersion(rows: Map<number, NetChange>, batch: ChangeBatch, row: numbe
 }
 
 /**
- * Whether a row has the same values as before, apart from its seq. 0 and -0 count as different,
+ * Whether a row has the same values as before, except for its seq. 0 and -0 count as different,
  * because a condition may read their text.
  */
 function isSame({ added, removed }: NetChange): boolean {

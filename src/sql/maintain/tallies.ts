@@ -1,5 +1,5 @@
 /**
- * Implements aggregates from which rows can be removed again.
+ * Implements aggregates from which rows can be removed.
  *
  * | aggregate | kept for each group | a removed row |
  * |---|---|---|
@@ -22,7 +22,7 @@ import { NotMaintained } from "./not_maintained.ts";
  * reused after the group has been removed.
  */
 export interface RowTally {
-  /** The aggregates whose results initialise the state of a group. */
+  /** The aggregates whose results in the seed initialise the state of a group. */
   readonly seeds: readonly ("itself" | "count" | "sum")[];
   /** Begins a step that ends at the given seq. */
   beginStep?(upTo: Seq): void;
@@ -30,7 +30,10 @@ export interface RowTally {
   seed(group: number, results: readonly Value[]): void;
   add(group: number, value: Value): void;
   remove(group: number, value: Value): void;
-  /** Whether the group's result is lost and can be recomputed only from its rows. */
+  /**
+   * Whether the result for a group is unknown and can be recomputed only from the rows of the
+   * group.
+   */
   isUnknown(group: number): boolean;
   /** Returns the result of the aggregate for a group. @throws {DatabaseError} VALUE_OUT_OF_RANGE */
   result(group: number): Value;
@@ -39,8 +42,8 @@ export interface RowTally {
 }
 
 /**
- * Whether an aggregate returns the first of several equal values, such as 1.0 and 1.00. If so, its
- * result depends on the order of the rows.
+ * Whether an aggregate returns the first of several values that are equal but not identical, such
+ * as 1.0 and 1.00. If so, its result depends on the order of the rows.
  */
 export function showsFirstForm({ form }: Pick<BoundAggregate, "form">): boolean {
   const [type] = form.argumentTypes;
@@ -146,13 +149,13 @@ class SumTally implements RowTally {
   }
 
   clear(): void {
-    // For an empty group, the sum and the number are already 0.
+    // For an empty group, the sum and the count are already 0.
   }
 }
 
 /**
- * Maintains the seq at which a group last changed. Unlike the maximum of the seqs of its rows, it
- * also increases when a row is removed, and never has to read the other rows.
+ * Maintains the seq at which a group last changed. Unlike the maximum of its rows' seqs, it also
+ * increases when a row is removed, and never requires reading the other rows.
  */
 export class LastChangeTally implements RowTally {
   readonly seeds = ["itself"] as const;
@@ -190,7 +193,7 @@ export class LastChangeTally implements RowTally {
 
 interface KeptExtreme {
   value: Value;
-  /** The number of values that are not NULL. */
+  /** The number of values in the group that are not NULL. */
   count: number;
   isUnknown: boolean;
 }
@@ -225,7 +228,7 @@ class ExtremeTally implements RowTally {
     kept.count += 1;
     const isFirst = kept.count === 1;
     if (!isFirst && kept.value !== null && !this.#isBetter(value, kept.value)) return;
-    // The new value is at least as good as every earlier one, so the result is known again.
+    // The new value is at least as good as every earlier value, so the result is known again.
     kept.value = value;
     kept.isUnknown = false;
   }

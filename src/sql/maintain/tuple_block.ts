@@ -1,6 +1,6 @@
 /**
  * Runs the part of a block above its joins, such as its groups or windows, over given tuples. The
- * tuples take the place of FROM and WHERE.
+ * tuples replace FROM and WHERE.
  *
  *     SELECT k, sum(d) FROM a JOIN b ON … WHERE … GROUP BY k
  *     SELECT k, sum(d) FROM tuples                GROUP BY k
@@ -46,8 +46,8 @@ export class TupleBlock {
 
   /** Runs the block over tuples. @throws {CannotFollow} @throws {DatabaseError} */
   rows(tuples: readonly Row[], context: ExecutionContext): readonly Row[] {
-    // A SELECT reads rows in the order of their seqs, and the rounding of a sum depends on that
-    // order.
+    // A SELECT reads rows in ascending seq order, and the rounding of a sum depends on the order
+    // of the rows.
     const sorted = tuples.toSorted((left, right) => this.#compareSeqs(left, right));
     const rows = sorted.map((tuple) => this.#positions.map((at) => tuple[at] ?? null));
     const types = this.#columns.map(({ type }) => type);

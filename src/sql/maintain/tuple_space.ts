@@ -4,8 +4,9 @@
  *
  *     | columns of source 0 … _seq | columns of source 1 … _seq | … | computed columns
  *
- * Only columns that the query reads have a position. The `_seq` of a source tells versions of its
- * rows apart. Invariant: the values of a source that is not known yet, or has no row, are NULL.
+ * Only columns that the query reads have a position. The `_seq` of a source distinguishes the
+ * versions of its rows. Invariant: if the row of a source is not known yet or does not exist, its
+ * values are NULL.
  */
 import { defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -30,29 +31,29 @@ import { type BatchLayout, positionsOf } from "../execute/evaluate/layout.ts";
 import type { JoinChanges } from "../ports/engine.ts";
 import type { JoinShape, Source } from "./join_shape.ts";
 
-/** The position that a source has in a tuple. */
+/** The positions of a source's columns in a tuple. */
 export interface SourcePlace {
   readonly source: Source;
   /** The columns to read, the last of which is `_seq`. */
   readonly columnIds: readonly number[];
-  /** The position of the source's first column. */
+  /** The position of the source's first column in a tuple. */
   readonly start: number;
   readonly seqPosition: number;
 }
 
-/** Returns the indexes of the tuples that meet a condition. */
+/** Returns the indexes of the tuples that satisfy a condition. */
 export type TupleFilter = (tuples: readonly Row[]) => readonly number[];
 
 /**
- * Returns the values of several compiled expressions, as one row for each tuple. The context is
- * needed only if an expression contains a query.
+ * Evaluates several compiled expressions, and returns a row of values for each tuple. The context
+ * is needed only if an expression contains a query.
  */
 export type TupleRows = (tuples: readonly Row[], context?: ExecutionContext) => readonly Row[];
 
-/** Returns the values of a single compiled expression, one for each tuple. */
+/** Evaluates a compiled expression, and returns a value for each tuple. */
 type TupleColumn = (tuples: readonly Row[], context: ExecutionContext) => readonly Value[];
 
-/** Compiles expressions that read tuples, in which each column has a fixed position. */
+/** Compiles expressions over tuples, in which each column has a fixed position. */
 export class TuplePlaces {
   readonly layout: BatchLayout;
   readonly #types: readonly DataType[];
@@ -82,7 +83,7 @@ export class TuplePlaces {
     };
   }
 
-  /** Compiles expressions. The result of the compiled function has one row for each tuple. */
+  /** Compiles expressions. The compiled function returns a row of values for each tuple. */
   rows(expressions: readonly BoundExpression[]): TupleRows {
     const parts = expressions.map((expression): number | TupleColumn => {
       const at = expression.kind === "column" ? this.layout.get(expression.column.id) : undefined;
@@ -127,8 +128,8 @@ export class TuplePlaces {
 }
 
 /**
- * Returns the values of some expressions for the tuples of one partition. They are computed once
- * for all partitions of a step.
+ * Evaluates expressions for the tuples of one partition. They are evaluated once for all
+ * partitions of a step.
  */
 export function rowsInStep(
   { places = [], step, tuples }: JoinChanges,
@@ -140,8 +141,8 @@ export function rowsInStep(
     rows = rowsOrFailed(step.tuples, program);
     step.computed.set(program, rows);
   }
-  // If an expression fails for any tuple of the step, each partition evaluates its own tuples, so
-  // that only those with the failing tuple report the error.
+  // If an expression fails for any tuple of the step, each partition evaluates only its own
+  // tuples, so that only the partitions with the failing tuple report the error.
   return rows === "failed" ? program(tuples) : chosen(rows, places);
 }
 

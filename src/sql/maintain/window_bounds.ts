@@ -13,13 +13,15 @@ const WINDOW_ROWS_MAX = 10_000;
 export interface WindowParts {
   readonly context: ExecutionContext;
   /**
-   * The fields by which rows are sorted. Together they distinguish all rows. Undefined if some
-   * sort key is not a field.
+   * The fields by which rows are sorted, which together distinguish all rows; undefined if a sort
+   * key is not a field.
    */
   readonly terms: readonly WindowTerm[] | undefined;
 }
 
-/** Returns the window of a query; undefined if it has none. @throws {NotMaintained} */
+/**
+ * Returns the row window of a query; undefined if the query needs none. @throws {NotMaintained}
+ */
 export function windowOf(
   select: BoundSelect,
   { context, terms }: WindowParts,
@@ -60,7 +62,7 @@ function countOf(expression: BoundExpression | undefined, context: ExecutionCont
   return count;
 }
 
-/** Refuses expressions that contain a subquery. @throws {NotMaintained} */
+/** Requires that expressions contain no subquery. @throws {NotMaintained} */
 export function requireNoSubquery(expressions: readonly BoundExpression[]): void {
   if (expressions.some(hasSubquery)) throw new NotMaintained("an expression has a subquery");
 }

@@ -1,6 +1,6 @@
 /**
- * Lists the OIDs of built-in types. They are those of PostgreSQL, because programs contain them as
- * numbers.
+ * Lists the OIDs of built-in types. They are the same as in PostgreSQL, because programs contain
+ * them as numbers.
  */
 import { unsignedValue } from "../../types/mod.ts";
 

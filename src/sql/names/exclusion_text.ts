@@ -1,5 +1,5 @@
 /**
- * Writes an EXCLUDE constraint from the catalog as SQL, for descriptions and for copies of its
+ * Writes an EXCLUDE constraint of the catalog as SQL, for descriptions and for copies of its
  * table.
  */
 import { type IndexEntry, indexPartsOf, type TableEntry } from "../../catalog/mod.ts";

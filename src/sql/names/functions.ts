@@ -18,7 +18,8 @@ import type { RelationSource } from "../bind/query/select_deps.ts";
 import type { DataTypeDef, FunctionName, FunctionParameterNode } from "../parse/ast/ast.ts";
 
 /**
- * Returns the functions that a caller may use. A service token may be limited to other namespaces.
+ * Returns the functions that a caller may use. The scope of a service token may exclude other
+ * namespaces.
  */
 export function visibleFunctions(
   catalog: Pick<Catalog, "functions" | "namespace">,
@@ -30,7 +31,7 @@ export function visibleFunctions(
 }
 
 /**
- * Returns the function that a statement names.
+ * Returns the function that a statement refers to.
  *
  * @param place.source Resolves the tables whose row types occur in the signature.
  * @throws {DatabaseError} FUNCTION_NOT_FOUND, INVALID_OPERATION
@@ -66,7 +67,7 @@ export interface FunctionPlace {
   readonly source: RelationSource;
 }
 
-/** Returns the candidates for a function name: all functions that it may refer to. */
+/** Returns all functions to which a function name may refer. */
 export function functionsMeant(
   node: FunctionName,
   { catalog, namespace, principal, source }: FunctionPlace,
@@ -97,7 +98,7 @@ export function shownName({ name, schema }: FunctionName, namespace: string): st
   return `${schema ?? namespace}.${name}`;
 }
 
-/** Type names that stand for a type determined by the arguments of each call. */
+/** Names of polymorphic types, which the arguments of each call determine. */
 const POLYMORPHIC: ReadonlyMap<string, PolymorphicType> = new Map([
   ["any", "any"],
   ["anyelement", "anyelement"],
@@ -116,14 +117,14 @@ const POLYMORPHIC: ReadonlyMap<string, PolymorphicType> = new Map([
   ["void", "void"],
 ]);
 
-/** A type in a signature, with the name shown in messages and lists. */
+/** A type in a function signature, with the name shown in messages and lists. */
 export interface SignatureType {
   readonly type: RoutineType;
   readonly shown: string;
 }
 
 /**
- * Resolves a type in the signature of a function. A table name stands for the table's row type.
+ * Resolves a type in the signature of a function. A table name denotes the table's row type.
  *
  * @throws {DatabaseError} UNSUPPORTED_TYPE, UNSUPPORTED_FEATURE
  */
@@ -165,7 +166,7 @@ function rowTypeOf(
     const fields = shownColumnsOf(table).map(({ name, type }) => ({ name, type }));
     return { type: { kind: "row", fields }, shown: `${table.namespace}.${table.name}` };
   } catch (error) {
-    // Safe to ignore: the name may still be a type name, which is resolved next.
+    // Ignoring the error is safe: the name may be the name of a type, which is resolved next.
     if (error instanceof DatabaseError) return undefined;
     throw error;
   }

@@ -1,7 +1,7 @@
 /**
- * Implements the rules for materialized views that statements on other objects have to observe. A
- * materialized view is a SHARED table without a primary key, together with a view entry that
- * contains its query. Only REFRESH MATERIALIZED VIEW changes its rows.
+ * Implements the rules that other statements must observe for materialized views. A materialized
+ * view is a SHARED table without a primary key, together with a view entry that contains its
+ * query. Only REFRESH MATERIALIZED VIEW changes its rows.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { Catalog, TableEntry, ViewEntry } from "../../catalog/mod.ts";
@@ -9,8 +9,8 @@ import { nameOf } from "../bind/change/dml_target.ts";
 import type { AstNode } from "../parse/ast/ast.ts";
 
 /**
- * Returns the name of the view entry that contains the query of a materialized view. Its
- * parentheses keep it from colliding with the name of any view.
+ * Returns the name of the view entry that contains the query of a materialized view. Parentheses
+ * in this name keep it from colliding with the name of any view.
  */
 export function materializedQueryName(name: string): string {
   return `${name} (materialized)`;
@@ -34,8 +34,8 @@ export function refuseMaterialized(action: string, table: TableEntry, node: AstN
 }
 
 /**
- * Requires that a statement for materialized views names one, and that a statement for tables does
- * not.
+ * Requires that a statement for materialized views is applied to one, and that a statement for
+ * tables is not.
  *
  * @throws {DatabaseError} INVALID_OPERATION
  */
@@ -69,9 +69,7 @@ export function requireMaterialized(
   );
 }
 
-/**
- * Returns the tables of those materialized views whose queries are among the given view entries.
- */
+/** Returns the tables of the materialized views whose queries are among the given view entries. */
 export function materializedAmong(
   entries: readonly ViewEntry[],
   catalog: Pick<Catalog, "tableById">,

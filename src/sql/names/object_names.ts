@@ -44,29 +44,30 @@ import { BUILT_IN_TYPE_OIDS } from "./built_in_oids.ts";
 import { visibleFunctions } from "./functions.ts";
 import { mayUseSequence } from "./sequences.ts";
 
-/** The place of a statement that looks objects up. */
+/** The caller, the catalog and the namespace for looking up objects in a statement. */
 export interface ObjectPlace {
   readonly catalog: Catalog;
   readonly principal: Principal;
-  /** The namespace whose objects are named without their namespace. */
+  /** The namespace whose objects are written without a namespace. */
   readonly namespace: string;
 }
 
-/** The maximum length of a text that is read as the name of an object. */
+/** The maximum length of a text that can be read as the name of an object. */
 const TEXT_MAX = 1024;
 
 /** The namespace of built-in functions, types and collations. */
 const BUILT_IN = "pg_catalog";
 
-/** Returns the OID of an object that is known only by its name. */
+/** Computes the OID of an object that has no number in the catalog from its name. */
 function oidOfName(kind: ObjectNameKind, name: string): string {
   const sum = crc32(Buffer.from(`${kind} ${name}`));
-  // The upper half of the OIDs is out of reach of ids, which are assigned in sequence.
+  // Ids are assigned in ascending order and never reach the upper half of the OIDs.
   return unsignedValue("oid", BigInt((sum | 0x80000000) >>> 0)) ?? "";
 }
 
 /**
- * Returns the value for a name; undefined if the caller sees no such object.
+ * Returns the value of an object type for a name; undefined if there is no such object that the
+ * caller may see.
  *
  * @throws {DatabaseError} INVALID_NAME if the text is not a name.
  */
@@ -110,7 +111,10 @@ function qualified(kind: ObjectNameKind, text: string): DatabaseError {
   );
 }
 
-/** Returns the value for an OID; undefined if the caller sees no such object. */
+/**
+ * Returns the value of an object type for an OID; undefined if there is no such object that the
+ * caller may see.
+ */
 export function objectWithOid(
   kind: ObjectNameKind,
   oid: string,
@@ -152,7 +156,10 @@ function namedValue(kind: ObjectNameKind, name: string): string {
 
 type Qualified = Pick<TableEntry, "name" | "namespace">;
 
-/** Returns a name, qualified unless the object is in the statement's own namespace. */
+/**
+ * Returns the name of an object, qualified unless the object is in the statement's current
+ * namespace.
+ */
 function shownName({ name, namespace }: Qualified, place: ObjectPlace): string {
   const own = nameText(name);
   return namespace === place.namespace ? own : `${nameText(namespace)}.${own}`;
@@ -199,8 +206,8 @@ export function seesTable(table: TableEntry, { catalog, principal }: ObjectPlace
 }
 
 /**
- * Whether the caller may read a view. A view that runs with the rights of its reader is seen by
- * those who may read everything that it reads.
+ * Whether the caller may read a view. A view that runs with the rights of its reader is visible to
+ * callers who may read everything that it reads.
  */
 function seesView(view: ViewEntry, place: ObjectPlace): boolean {
   const { catalog, principal } = place;
@@ -237,14 +244,14 @@ function typeNamed(text: string, place: ObjectPlace): string | undefined {
   try {
     type = resolveType(definition);
   } catch (error) {
-    // An unknown type has no value. The caller decides whether that is an error.
+    // There is no value for an unknown type. The caller decides whether that is an error.
     if (error instanceof DatabaseError) return undefined;
     throw error;
   }
   return typeValue(type, place);
 }
 
-/** Parses the name of a type; undefined if the text is not one. */
+/** Parses the name of a type; returns undefined if the text is not the name of a type. */
 function typeInText(text: string, { catalog, namespace }: ObjectPlace): DataTypeDef | undefined {
   const bare = text.replace(/^\s*pg_catalog\s*\./i, "");
   try {
@@ -252,7 +259,8 @@ function typeInText(text: string, { catalog, namespace }: ObjectPlace): DataType
     if (node.type !== "cast" || node.operand.type !== "null") return undefined;
     return withTypes(node, typesIn(catalog, namespace)).to;
   } catch (error) {
-    // A text that is no name of a type names no type.
+    // Ignoring the error is safe: a text that cannot be parsed as a type name does not denote a
+    // type.
     if (error instanceof DatabaseError) return undefined;
     throw error;
   }
@@ -308,7 +316,7 @@ function isOfBuiltIns({ namespace }: NameInText): boolean {
   return namespace === undefined || namespace === BUILT_IN;
 }
 
-/** Finds a function by its name and the types of its arguments: `abs(numeric)`. */
+/** Finds a function by its name and argument types, as in `abs(numeric)`. */
 function signatureNamed(text: string, place: ObjectPlace): string | undefined {
   const [, written = "", list] = /^([^(]*)\(([^)]*)\)\s*$/.exec(text) ?? [];
   if (list === undefined) {
@@ -351,7 +359,7 @@ function routineValue(
   return objectNameValue(oidOfId(viewId), text);
 }
 
-/** Returns the types of a function's input parameters, as in the text of a REGPROCEDURE. */
+/** Returns the input parameter types of a function as text, in the form of a REGPROCEDURE. */
 function argumentsText({ routine }: FunctionEntry, place: ObjectPlace): string {
   return routine.parameters
     .filter(isInput)

@@ -2,7 +2,8 @@
  * Writes the conditions of partitions as SQL text.
  *
  * Each condition is true or false for every row, never NULL, so that its negation selects exactly
- * the other rows. Values are written as untyped literals, which take the type of their key.
+ * the other rows. Values are written as untyped literals, which take the type of the partition
+ * key.
  */
 import type { Partitioning, PartitionValue, StoredBounds } from "../../catalog/mod.ts";
 import { stringText } from "../parse/print/print_expressions.ts";
@@ -10,7 +11,7 @@ import { stringText } from "../parse/print/print_expressions.ts";
 const TRUE = "TRUE";
 const FALSE = "FALSE";
 
-/** A partition of a table or of another partition, with its own partitions. */
+/** A partition of a table or of another partition, together with its own partitions. */
 export interface PartitionNode {
   readonly bound: StoredBounds;
   /** The partitions into which the partition is itself divided; absent if it is not divided. */
@@ -19,12 +20,12 @@ export interface PartitionNode {
 
 export interface PartitionTree {
   readonly partitioning: Partitioning;
-  /** For each key, the SQL text of the value to hash. Only hash partitions use it. */
+  /** The SQL text of the value to hash, for each key. Only hash partitions use these texts. */
   readonly hashed: readonly string[];
   readonly parts: readonly PartitionNode[];
 }
 
-/** Returns the condition that a row belongs to the given part of a tree. */
+/** Returns the condition for a row to belong to the partition with the given bounds. */
 export function conditionOf(tree: PartitionTree, bound: StoredBounds): string {
   if (bound.kind !== "default") return unionOf(tree, [bound]);
   const others = tree.parts.flatMap((part) => (part.bound.kind === "default" ? [] : [part.bound]));
@@ -32,7 +33,8 @@ export function conditionOf(tree: PartitionTree, bound: StoredBounds): string {
 }
 
 /**
- * Returns the condition that a row belongs to some part; undefined if the parts cover every row.
+ * Returns the condition for a row to belong to any partition; undefined if the partitions cover
+ * every row.
  */
 export function acceptedBy(tree: PartitionTree): string | undefined {
   const whole: StoredBounds[] = [];
@@ -52,7 +54,9 @@ export function acceptedBy(tree: PartitionTree): string | undefined {
   return texts.length === 0 ? FALSE : texts.map((text) => `(${text})`).join(" OR ");
 }
 
-/** Returns the condition that a row is within any of the bounds, none of which is DEFAULT. */
+/**
+ * Returns the condition for a row to be within any of the given bounds, none of which is DEFAULT.
+ */
 function unionOf(tree: PartitionTree, bounds: readonly StoredBounds[]): string {
   const { partitioning, hashed } = tree;
   const keys = partitioning.keys.map(({ isColumn, sql }) => (isColumn ? sql : `(${sql})`));
@@ -77,7 +81,7 @@ function listText(key: string, values: readonly (string | null)[]): string {
 
 type RangeBounds = Extract<StoredBounds, { kind: "range" }>;
 
-/** Returns the ranges, after merging those that follow each other without a gap. */
+/** Returns the ranges of partitions, after merging adjacent ranges. */
 function joinedRanges(bounds: readonly StoredBounds[]): RangeBounds[] {
   const ranges = bounds.flatMap((bound) => (bound.kind === "range" ? [bound] : []));
   const next = new Map(ranges.map((range) => [textOf(range.from), range]));
@@ -101,7 +105,7 @@ function rangeText(keys: readonly string[], { from, to }: RangeBounds): string {
   return [...keys.map((key) => `${key} IS NOT NULL`), ...bounds].join(" AND ");
 }
 
-/** Returns the condition that the keys are greater than or equal to the values. */
+/** Returns the condition for the keys to be greater than or equal to the values. */
 function notBelow(keys: readonly string[], values: readonly PartitionValue[]): string {
   const [key] = keys;
   const [value] = values;
@@ -114,7 +118,7 @@ function notBelow(keys: readonly string[], values: readonly PartitionValue[]): s
   return `${key} >= ${literal} AND (${key} > ${literal} OR (${rest}))`;
 }
 
-/** Returns the condition that the keys are less than the values. */
+/** Returns the condition for the keys to be less than the values. */
 function below(keys: readonly string[], values: readonly PartitionValue[]): string {
   const [key] = keys;
   const [value] = values;

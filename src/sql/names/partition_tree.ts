@@ -1,4 +1,4 @@
-/** Lists the partitions of a table as a tree, for pg_partition_tree and its siblings. */
+/** Lists the partitions of a table as a tree, for pg_partition_tree and related functions. */
 import type { PartitionViewEntry, TableEntry } from "../../catalog/mod.ts";
 import { idOfOid, oidOfId } from "../bind/query/table_oid.ts";
 import type { PartitionRow } from "../functions/base/function.ts";
@@ -8,11 +8,13 @@ import { isPartition, partitionsOf } from "./partitions.ts";
 /** A partitioned table, or one of its partitions. */
 interface TreeMember {
   readonly table: TableEntry;
-  /** Absent for the table itself. */
+  /** The view entry of the partition; absent for the table itself. */
   readonly partition: PartitionViewEntry | undefined;
 }
 
-/** Returns the member of a tree of partitions that has an OID; undefined if there is none. */
+/**
+ * Returns the relation with an OID in a partition tree; undefined if there is no such relation.
+ */
 function memberWithOid(oid: string, place: ObjectPlace): TreeMember | undefined {
   const { catalog } = place;
   const id = idOfOid(oid);
@@ -27,7 +29,7 @@ function relationOf({ partition, table }: TreeMember, place: ObjectPlace): strin
   return objectWithOid("regclass", oidOfId(partition?.viewId ?? table.tableId), place);
 }
 
-/** Returns a relation, and all partitions below it, level by level. */
+/** Returns a relation and all partitions below it in the tree, level by level. */
 export function partitionTree(oid: string, place: ObjectPlace): PartitionRow[] {
   const member = memberWithOid(oid, place);
   if (member === undefined) return [];
@@ -64,7 +66,7 @@ export function partitionTree(oid: string, place: ObjectPlace): PartitionRow[] {
   return rows;
 }
 
-/** Returns a relation and the relations that contain it, the whole table last. */
+/** Returns a relation and its ancestors in the partition tree. The root table comes last. */
 export function partitionAncestors(oid: string, place: ObjectPlace): PartitionRow[] {
   const member = memberWithOid(oid, place);
   if (member === undefined) return [];
@@ -79,7 +81,7 @@ export function partitionAncestors(oid: string, place: ObjectPlace): PartitionRo
   }
 }
 
-/** Returns the partition that contains a partition; undefined if the whole table does. */
+/** Returns the parent partition of a partition; undefined if its parent is the root table. */
 function parentOf(
   { partition: { parentId } }: PartitionViewEntry,
   { catalog }: ObjectPlace,

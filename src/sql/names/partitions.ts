@@ -1,6 +1,6 @@
 /**
  * Derives everything that follows from the bounds of partitions: the SQL text with which each
- * partition reads its table, and the condition that some partition accepts a row.
+ * partition reads its table, and the condition for a row to be accepted by any partition.
  *
  * A single table contains the rows of all partitions. A partition is a name for the rows within
  * its bounds. It is stored as a view entry whose text is rewritten when the table or another of
@@ -94,7 +94,7 @@ function treeOf(
   };
 }
 
-/** Returns the keys as SQL text that does not depend on the session's time zone. */
+/** Returns the partition keys as SQL text that does not depend on the session's time zone. */
 function hashedKeys(table: TableEntry, partitioning: Partitioning): string[] {
   const types = keyTypesOf(table, partitioning);
   return partitioning.keys.map(({ sql }, i) => {
@@ -131,8 +131,8 @@ const leaves = new WeakMap<TableEntry, readonly PartitionLeaf[]>();
 type PartitionLeaf = TablePart & { readonly entry: PartitionViewEntry };
 
 /**
- * Returns the partitions that have no partitions of their own and that belong to a table or, if
- * `within` is given, to the partition with that id. Returns undefined if there is no such table.
+ * Returns the leaf partitions of a table or, if `within` is given, of the partition with that id.
+ * Returns undefined if there is no such table.
  */
 export function tableParts(
   { partitionsOf: list, tableById }: PartitionCatalog,
@@ -142,7 +142,8 @@ export function tableParts(
   const table = tableById(tableId);
   if (table === undefined) return undefined;
   const partitions = list(tableId);
-  // A table is redefined whenever the bounds of its partitions change.
+  // Caching by table entry is safe, because the table is redefined whenever the bounds of its
+  // partitions change.
   let known = leaves.get(table);
   if (known === undefined) {
     known = partitions
@@ -208,10 +209,7 @@ function keyColumnsOf(
   return [...new Set(reads)];
 }
 
-/**
- * Extends a change of a table, and of objects that depend on it, by the resulting changes to its
- * partitions.
- */
+/** Adds the resulting changes to partitions to a change of a table and its dependent objects. */
 export function withPartitions(
   catalog: Pick<Catalog, "views">,
   { after, before }: { readonly before: TableEntry; readonly after: TableEntry },

@@ -1,4 +1,4 @@
-/** Finds policies by name, and the policies whose texts refer to a table or column. */
+/** Finds policies by name, and the policies whose expressions refer to a table or column. */
 import { DatabaseError } from "../../base/errors.ts";
 import { nearestName } from "../../base/nearest_name.ts";
 import type { Catalog, PolicyEntry, TableEntry } from "../../catalog/mod.ts";
@@ -30,8 +30,8 @@ export function policyNamed(table: TableEntry, { name, _location }: Name): Polic
 }
 
 /**
- * Returns the policies whose texts refer to a removed object. Policies of tables that are removed
- * as well are not included.
+ * Returns the policies whose expressions refer to a removed object. Policies of tables that are
+ * also removed are not included.
  */
 export function policiesNeeding(
   catalog: Pick<Catalog, "tables">,
@@ -50,7 +50,7 @@ export function policiesNeeding(
 }
 
 /**
- * Refuses a change to objects that policies refer to.
+ * Refuses a change to objects to which policies refer.
  *
  * @throws {DatabaseError} DEPENDENT_OBJECTS
  */

@@ -4,8 +4,8 @@ import { partsOf } from "../parse/ast/tree_parts.ts";
 import { parseExpression } from "../parse/parser.ts";
 
 /**
- * Returns SQL text with one column renamed. Occurrences are replaced from last to first, so that
- * the offsets of the remaining ones stay valid.
+ * Returns SQL text in which one column is renamed. Occurrences are replaced from last to first, so
+ * that the offsets of the remaining occurrences stay valid.
  */
 export function withRenamedColumn(sql: string, from: string, to: string): string {
   const places: { start: number; end: number }[] = [];

@@ -18,7 +18,7 @@ import { findNamespace } from "./table_names.ts";
 
 export type SequenceUse = "take" | "set";
 
-/** Returns "namespace.name", quoted where SQL requires it. */
+/** Returns the name of a sequence as "namespace.name", quoted where SQL requires it. */
 export function sequenceText({
   name,
   namespace,
@@ -114,7 +114,9 @@ interface NamedSequence extends NameInText {
   readonly end: number;
 }
 
-/** Returns the sequences that an expression names by string literals in calls such as nextval. */
+/**
+ * Returns the sequences that an expression names by string literals in calls such as nextval('s').
+ */
 export function sequencesNamedIn(node: Expr): NamedSequence[] {
   const named: NamedSequence[] = [];
   for (const part of partsOf(node)) {
@@ -137,7 +139,7 @@ function takesFrom(defaultSql: string | undefined, sequence: SequenceEntry): boo
   );
 }
 
-/** Returns a column with the sequence's new name in its DEFAULT. */
+/** Returns a column whose DEFAULT uses the sequence's new name. */
 export function withRenamedSequence(
   column: ColumnEntry,
   before: SequenceEntry,
@@ -177,8 +179,8 @@ export function columnsTakingFrom(
 }
 
 /**
- * Returns a DEFAULT in which sequence names are qualified by their namespaces, because the DEFAULT
- * may run while any namespace is current. The user who defines it must have the right to use the
+ * Returns a DEFAULT in which sequence names are qualified by their namespaces, because it may be
+ * evaluated in any current namespace. The user who defines it must have the right to use the
  * sequences, because everyone who later writes to the table uses them.
  *
  * @throws {DatabaseError} OBJECT_NOT_FOUND, PERMISSION_DENIED, INVALID_NAME

@@ -1,4 +1,4 @@
-/** Names the storage that every database has: its data directory. */
+/** Defines the name of the storage that every database has: its data directory. */
 
 /** The name of the storage in the data directory. */
 export const LOCAL_STORAGE = "local";

@@ -29,7 +29,10 @@ interface NamedDeps {
   readonly systemViews: { readonly find: ViewDeps["systemView"] };
 }
 
-/** Finds a table by name; undefined if it does not exist or the caller may not read it. */
+/**
+ * Finds a table by name. Returns undefined if the table does not exist or the caller may not read
+ * it.
+ */
 export function visibleTable(
   catalog: Pick<Catalog, "namespace" | "table">,
   { namespace, name }: { namespace: string; name: string },
@@ -41,8 +44,8 @@ export function visibleTable(
 }
 
 /**
- * Finds a view by name. Returns undefined if it does not exist, if it reads a table that the caller
- * may not read, or if the caller's token excludes its namespace.
+ * Finds a view by name. Returns undefined if the view does not exist, if it reads a table that the
+ * caller may not read, or if the caller's token excludes its namespace.
  */
 export function visibleView(
   { catalog, systemViews }: NamedDeps,
@@ -57,7 +60,8 @@ export function visibleView(
 }
 
 /**
- * Finds a table that a statement names. A table that the caller may not read counts as missing.
+ * Finds the table that a statement refers to. A table that the caller may not read counts as
+ * missing.
  *
  * @throws {DatabaseError} TABLE_NOT_FOUND, NAMESPACE_NOT_FOUND
  */
@@ -100,8 +104,8 @@ export function findTable(
 }
 
 /**
- * Returns the error for a statement that names a partition but is possible only on the whole
- * table.
+ * Creates the error for a statement that is applied to a partition but is possible only for the
+ * whole table.
  */
 function usedAsTable(
   shown: string,
@@ -146,8 +150,8 @@ function visibleNames(
 const ALIKE_MAX = 3;
 
 /**
- * Returns the system views with the given name that the caller may read. A statement may have left
- * out their namespace.
+ * Returns the system views with the given name that the caller may read, because a statement may
+ * have omitted their namespace.
  */
 function systemNames({ systemViews }: NamedDeps, name: string, principal: Principal): string[] {
   return ["system", "information_schema"].flatMap((namespace) => {
@@ -158,8 +162,8 @@ function systemNames({ systemViews }: NamedDeps, name: string, principal: Princi
 }
 
 /**
- * Returns the name that was probably meant: the same name in a different namespace or, if there is
- * none, the name with the most similar spelling.
+ * Returns the name that the user probably meant: the same name in a different namespace or, if
+ * there is none, the name with the most similar spelling.
  */
 function meantBy(shown: string, name: string, known: readonly string[]): string | undefined {
   const alike = known.filter((each) => each.endsWith(`.${name}`)).slice(0, ALIKE_MAX);
@@ -185,7 +189,7 @@ function whereNamesLead(namespace: string, name: string): string {
 }
 
 /**
- * Returns the error for an unknown name in a system namespace.
+ * Creates the error for an unknown name in a system namespace.
  *
  * @param known The names of the views that the caller may read, for the hint.
  */
@@ -207,7 +211,7 @@ export function noSystemView(
 }
 
 /**
- * Requires that users may create objects in the namespace.
+ * Requires that users may create objects in a namespace.
  *
  * @throws {DatabaseError} RESERVED_NAME, NAMESPACE_NOT_FOUND
  */
@@ -236,7 +240,10 @@ export function findNamespace(
   });
 }
 
-/** Returns a storage other than the data directory. @throws {DatabaseError} OBJECT_NOT_FOUND */
+/**
+ * Returns the storage with the given name, which must not be the data directory. @throws
+ * {DatabaseError} OBJECT_NOT_FOUND
+ */
 export function findStorage(
   catalog: Catalog,
   storageId: string,
@@ -251,8 +258,8 @@ export function findStorage(
 }
 
 /**
- * Runs a function. If it throws an error without a position, adds the position of the name in the
- * statement.
+ * Runs a function. If it throws an error without a position, the position of the name in the
+ * statement is added to the error.
  */
 export function atName<T>({ _location }: AstNode, ask: () => T): T {
   try {

@@ -38,13 +38,16 @@ export function findTopic(
   });
 }
 
-/** Returns the topics that have a table as a source, or had it before the source was dropped. */
+/**
+ * Returns the topics that have a table as a source, or had it as a source that has since been
+ * dropped.
+ */
 export function topicsOf(catalog: Pick<Catalog, "topics">, tableId: number): TopicEntry[] {
   return catalog.topics().filter(({ sources }) => sources.some((each) => each.tableId === tableId));
 }
 
 /**
- * Refuses to give a table or a view the name of a topic in the same namespace.
+ * Requires that the name of a new table or view is not the name of a topic in the same namespace.
  *
  * @throws {DatabaseError} ALREADY_EXISTS
  */

@@ -51,7 +51,7 @@ export function triggersCalling(
     );
 }
 
-/** Returns the triggers that name a column in UPDATE OF or in their condition. */
+/** Returns the triggers that refer to a column in UPDATE OF or in their condition. */
 export function triggersNaming(
   { columns, triggers = [] }: TableEntry,
   columnId: number,
@@ -90,7 +90,7 @@ export function refuseTriggers(
 export function withTriggers(whole: TableEntry, triggers: readonly TriggerEntry[]): TableEntry {
   const { triggers: _, ...table } = whole;
   if (triggers.length === 0) return table;
-  // Names are compared by code unit. PostgreSQL, too, compares them without a collation.
+  // Names are compared by code unit, because PostgreSQL also compares them without a collation.
   const sorted = triggers.toSorted((a, b) => (a.name < b.name ? -1 : 1));
   return { ...table, triggers: sorted };
 }

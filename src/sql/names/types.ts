@@ -52,7 +52,7 @@ export function findType(
 /** An object whose definition uses a type. */
 export interface TypeUser {
   readonly namespace: string;
-  /** The kind and the name of the object, such as "column app.t.c". */
+  /** The kind and name of the object for messages, such as "column app.t.c". */
   readonly shown: string;
 }
 
@@ -129,7 +129,7 @@ export function functionsOfType(
     .map((entry) => used("function", entry));
 }
 
-/** Returns the tables, views and topics whose stored SQL texts refer to a type by name. */
+/** Returns the tables, views and topics whose stored SQL texts refer to a type by its name. */
 export function textsNaming(catalog: TextHolders, entry: TypeEntry): TypeUser[] {
   const { name, namespace } = entry;
   return textsWhere(catalog, (tree) =>
@@ -186,7 +186,8 @@ function textsWhere(
     .filter((table) =>
       storedTexts(table).some(({ sql }) => holds(parseExpression(sql), [table.tableId])),
     );
-  // The parser's limits apply only to requests. These texts were accepted when they were stored.
+  // The parser's limits apply only to requests. The stored texts were accepted when they were
+  // created.
   const limits = { ...PARSE_LIMITS, sqlBytesMax: Number.POSITIVE_INFINITY };
   const inQueries = catalog.storedQueries().filter(({ routine, sql, tables }) => {
     // The names in a program are resolved when it runs, so a program depends on no type.
@@ -210,8 +211,8 @@ function textsWhere(
 
 /**
  * Requires that the stored SQL texts of a table can be bound without the catalog. A DEFAULT may
- * refer only to the type of its column; any other text only to the types of the columns it can
- * read.
+ * refer only to the type of its column; any other text may refer only to the types of the columns
+ * that it can read.
  *
  * @throws {DatabaseError} INVALID_DEFINITION
  */
@@ -260,7 +261,7 @@ type StoringTable = Pick<TableEntry, "checks" | "columns" | "indexes">;
 
 interface StoredText {
   readonly sql: string;
-  /** The columns whose types the expression may refer to. */
+  /** The columns whose types the stored expression may refer to. */
   readonly columns: readonly ColumnEntry[];
 }
 

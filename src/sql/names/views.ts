@@ -1,6 +1,6 @@
 /**
- * Resolves stored views and functions to relations. It finds the objects that their texts name and
- * depend on, and the rights that their readers need.
+ * Resolves stored views and functions to relations. It finds the objects to which their texts
+ * refer, and the rights that their readers need.
  *
  * The text of a view keeps its meaning: within the view, a table has the name and the columns that
  * it had when the view was created. Columns added later are hidden, renamed columns and tables
@@ -32,11 +32,11 @@ import { PARSE_LIMITS, parseExpression, parseStatements } from "../parse/parser.
 import { meetsOwn, ownersMeet } from "../rights/requirements.ts";
 import { partitionsOf, tableParts } from "./partitions.ts";
 
-/** The objects in which names are looked up. */
+/** The parts of the catalog in which views look up names. */
 export interface ViewDeps {
   readonly catalog: Pick<Catalog, "namespace" | "table" | "tableById">;
   readonly view: (namespace: string, name: string) => ViewEntry | undefined;
-  /** Returns the view or function with an id. */
+  /** Returns the view or function with the given id. */
   readonly viewById: (viewId: number) => ViewEntry | undefined;
   /** Returns the partitions of a table at all levels. */
   readonly partitionsOf: (tableId: number) => readonly PartitionViewEntry[];
@@ -69,7 +69,7 @@ function queryOf(entry: ViewEntry, { catalog }: ViewDeps): SelectStatement {
   return withTypes(query, typesOf([...columns, ...types]));
 }
 
-/** Returns a view as a relation that FROM can read. */
+/** Returns a view as a relation for use in FROM. */
 export function viewRelation(
   entry: ViewEntry,
   deps: ViewDeps,
@@ -92,7 +92,7 @@ const NO_QUERY: SelectStatement = { type: "select", columns: [], _location: { st
 
 const defaults = new WeakMap<FunctionEntry, readonly (Expr | undefined)[]>();
 
-/** Returns a function in the form in which calls are bound. */
+/** Returns a function as a relation, for binding calls. */
 export function routineOf(entry: FunctionEntry, deps: ViewDeps): RoutineRelation {
   const { routine } = entry;
   let known = defaults.get(entry);
@@ -125,7 +125,7 @@ export function routineOf(entry: FunctionEntry, deps: ViewDeps): RoutineRelation
 }
 
 /**
- * Returns the user whose rights a view runs with; undefined if it runs with the rights of its
+ * Returns the user with whose rights a view runs; undefined if it runs with the rights of its
  * reader.
  */
 function ownerOf({ name, namespace, ownRights }: ViewEntry): ViewOwner | undefined {
@@ -163,7 +163,7 @@ function sourceIn(entry: ViewEntry, deps: ViewDeps): RelationSource {
 }
 
 /**
- * Returns the functions that a name in a view's text refers to, even if they have been renamed
+ * Returns the functions to which a name in a view's text refers, even if they have been renamed
  * since.
  */
 export function functionsIn(
@@ -183,8 +183,8 @@ export function isFunction(entry: ViewEntry | undefined): entry is FunctionEntry
 }
 
 /**
- * Returns the table that a name in the view's text refers to if the table has been renamed since
- * the view was created; undefined otherwise.
+ * Returns the table to which a name in a view's text refers if the table has been renamed since
+ * the view was created; otherwise undefined.
  */
 function renamedIn(
   { tables }: ViewEntry,
@@ -200,7 +200,8 @@ function renamedIn(
 }
 
 /**
- * Returns the view that a name in the text refers to, even if that view has been renamed since.
+ * Returns the view to which a name in a view's text refers, even if that view has been renamed
+ * since.
  */
 function viewIn(
   { views }: ViewEntry,
@@ -215,7 +216,7 @@ function viewIn(
   return deps.view(namespace, name);
 }
 
-/** Returns the columns that a table had when the view was created and still has. */
+/** Returns the columns that a table had when a view was created and still has. */
 function columnsThen(
   { columns }: TableEntry,
   then: readonly { readonly columnId: number; readonly name: string }[],
@@ -234,7 +235,7 @@ function missing({ name, namespace }: ViewEntry, table: string, node: AstNode): 
   );
 }
 
-/** The columns of a view, and the objects it depends on. */
+/** The columns of a view, and the objects on which it depends. */
 export interface ViewShape {
   readonly columns: readonly ViewColumn[];
   readonly requirements: readonly Requirement[];
@@ -244,8 +245,8 @@ export interface ViewColumn {
   readonly name: string;
   readonly type: DataType;
   /**
-   * Whether a table or a cast declared the type's precision and scale, as opposed to a computed
-   * result.
+   * Whether the precision and scale of the column's type were declared by a table or a cast, as
+   * opposed to a computed result.
    */
   readonly isDeclared: boolean;
 }
@@ -256,8 +257,8 @@ const shapes = new WeakMap<ViewEntry, { readonly version: number; readonly shape
 export function shapeOf(entry: ViewEntry, deps: ViewDeps): ViewShape {
   const statement = new StatementBinding([]);
   const { query, source } = viewRelation(entry, deps);
-  // Determining the shape reads no rows, so policies do not matter here. The view's readers still
-  // need the right to read each table.
+  // Determining the shape of a view reads no rows, so policies do not matter here. The view's
+  // readers still need the right to read each table.
   const rights = rightsBy({
     policiesFor: () => undefined,
     tableById: (tableId) => deps.catalog.tableById(tableId),
@@ -277,8 +278,8 @@ export function shapeOf(entry: ViewEntry, deps: ViewDeps): ViewShape {
 }
 
 /**
- * Returns the names of the columns that can be written through the view; none if it is not
- * writable.
+ * Returns the names of the columns that can be written through a view; an empty set if the view is
+ * not writable.
  */
 function writtenColumns(entry: ViewEntry, deps: ViewDeps): ReadonlySet<string> {
   const statement = new StatementBinding([]);
@@ -324,7 +325,9 @@ export function visibleViews(
   });
 }
 
-/** Returns the rights that a reader of a view needs; none while the view cannot be bound. */
+/**
+ * Returns the rights that a reader of a view needs; an empty list while the view cannot be bound.
+ */
 export function requirementsOf(
   entry: ViewEntry,
   catalog: Catalog,
@@ -334,8 +337,8 @@ export function requirementsOf(
 }
 
 /**
- * Whether a view may be read at present. A view that runs with its owner's rights requires that
- * the owner still has them. Any other view may always be read.
+ * Whether a view may currently be read. A view that runs with its owner's rights requires that the
+ * owner still has these rights. Any other view may always be read.
  */
 export function isViewInForce(
   entry: ViewEntry,
@@ -359,18 +362,19 @@ function currentShape(
     shapes.set(entry, { version, shape });
     return shape;
   } catch (error) {
-    // Lists of views omit this view. A statement that reads it reports the error.
+    // Lists of views omit a view that cannot be bound. A statement that reads it reports the
+    // error.
     if (error instanceof DatabaseError) return undefined;
     throw error;
   }
 }
 
-/** Objects that a statement is about to remove. */
+/** The objects that a statement is about to remove. */
 export interface Removal {
   readonly tableIds?: ReadonlySet<number>;
-  /** The ids of views and functions. */
+  /** The ids of the views and functions to be removed. */
   readonly viewIds?: ReadonlySet<number>;
-  /** The columns that a statement removes from one table. */
+  /** The columns to be removed from one table. */
   readonly columns?: { readonly tableId: number; readonly columnIds: ReadonlySet<number> };
 }
 
@@ -381,7 +385,7 @@ export type QueryCatalog = Pick<Catalog, "storedQueries">;
 
 /**
  * Returns the views and functions that depend on removed objects, directly or indirectly. Objects
- * that are removed as well are not included.
+ * that are also removed are not included.
  */
 export function dependentsOf(
   catalog: QueryCatalog,
@@ -410,7 +414,7 @@ export function dependentsOf(
   return found;
 }
 
-/** The hint for a statement that would succeed with CASCADE. */
+/** The hint for a statement that would succeed if CASCADE were added. */
 export const DROPPED_BY_CASCADE = "add CASCADE to drop the dependent objects as well";
 
 /**

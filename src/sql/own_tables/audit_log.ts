@@ -2,11 +2,11 @@
  * Keeps the audit log `system.audit_log` in an internal table of the store, so that it is as
  * durable as rows.
  *
- *     event ──► its ring's next place ──apply──► replaces the oldest event of that ring
+ *     event ──► next position in its ring ──apply──► replaces the oldest event of that ring
  *
  * - The log is bounded: there are two rings, and a full ring overwrites its oldest event. Events
- *   that anyone can trigger at will, such as logins and refused statements, have a ring of their
- *   own, so that they cannot displace changes.
+ *   that anyone can trigger at will, such as logins and refused statements, have a separate ring,
+ *   so that they cannot displace changes.
  * - A change waits until its event is durable. Logins and statements run in another user's name do
  *   not wait, so a crash may lose the events of the last few milliseconds.
  * - If an event cannot be written, it goes to the server's log, and the audited action continues:
@@ -28,7 +28,9 @@ import {
 } from "../../storage/mod.ts";
 import { BIGINT, type Row, TEXT, valueAt } from "../../types/mod.ts";
 
-/** The id of the table. Ids in the catalog count up from 1, so no other table has this id. */
+/**
+ * The id of the internal table. Ids in the catalog count up from 1, so no other table has this id.
+ */
 const TABLE_ID = 0xffff_fffe;
 
 const PLACE = 1;
@@ -53,27 +55,27 @@ const COLUMN_IDS: readonly number[] = [
 ];
 
 /**
- * The number of events in each ring, small enough that both rings can be read in one tick of the
- * event loop.
+ * The number of events in each ring. It is small enough that both rings can be read in one tick of
+ * the event loop.
  */
 export const AUDIT_RING_EVENTS = 20_000;
 
 /**
- * The maximum length of a name. Longer names are truncated, because clients that have not logged
- * in can choose some of them.
+ * The maximum length of a name in an event. Longer names are truncated, because clients that have
+ * not logged in can choose some of them.
  */
 const NAME_LENGTH_MAX = 300;
 
 /**
- * The maximum length of a name when the row size limit is low. Three names of this length fit even
- * the lowest possible limit, whatever script they are written in.
+ * The maximum length of a name in an event when the row size limit is low. Three names of this
+ * length fit within even the lowest possible limit, whatever script they are written in.
  */
 const BRIEF_NAME_LENGTH_MAX = 60;
 
-/** Frequent actions that change nothing. All other actions count as changes. */
+/** Frequent audited actions that change nothing. All other actions count as changes. */
 const ACCESS: ReadonlySet<string> = new Set(["login", "logout", "execute as"]);
 
-/** The id and name of the table, as needed to check its files. */
+/** The id and name of the internal table, for checking its files. */
 export const AUDIT_TABLE: { readonly tableId: number; readonly name: string } = {
   tableId: TABLE_ID,
   name: "system.audit_log",
@@ -83,7 +85,7 @@ function textColumn(columnId: number, name: string): TableDefinition["columns"][
   return { columnId, name, type: TEXT, missing: null };
 }
 
-/** Returns the definition of the table. The table is not in the catalog. */
+/** Returns the definition of the audit log's table, which is not in the catalog. */
 export function auditTable(): TableDefinition {
   return {
     ...AUDIT_TABLE,
@@ -104,7 +106,7 @@ export function auditTable(): TableDefinition {
   };
 }
 
-/** Writes events, and returns them as rows for the view. */
+/** Writes audit events, and returns them as rows for the view `system.audit_log`. */
 export class AuditLog {
   readonly #store: Store;
   readonly #clock: Clock;
@@ -119,7 +121,8 @@ export class AuditLog {
   }
 
   /**
-   * Writes an event. Resolves when the event is durable, or has gone to the server's log instead.
+   * Writes an audit event. Resolves when the event is durable, or has gone to the server's log
+   * instead.
    */
   async note(event: AuditEvent): Promise<void> {
     try {
@@ -132,7 +135,7 @@ export class AuditLog {
     }
   }
 
-  /** Returns all events, oldest first. @throws {DatabaseError} DATA_DAMAGED */
+  /** Returns all audit events, oldest first. @throws {DatabaseError} DATA_DAMAGED */
   rows(): Row[] {
     const found: Row[] = [];
     const { visibleSeq } = this.#store;
@@ -212,7 +215,7 @@ export class AuditLog {
   }
 }
 
-/** Returns an event without its details and with truncated names. */
+/** Returns an audit event without its details and with truncated names. */
 function briefly({ action, actor, address, outcome, subject, target }: AuditEvent): AuditEvent {
   const event = { action, actor: shortened(actor), target: shortened(target), outcome, address };
   return subject === undefined ? event : { ...event, subject: shortened(subject) };

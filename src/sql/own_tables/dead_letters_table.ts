@@ -15,19 +15,21 @@ import {
 } from "../../storage/mod.ts";
 import { BIGINT, type Row, TEXT, type Value, valueAt } from "../../types/mod.ts";
 
-/** The index of the column with the user that the message belongs to. */
+/** The index of the column that contains the user to whom the message belongs. */
 const USER_INDEX = 9;
 
-/** The id of the table. Ids in the catalog count up from 1, so no other table has this id. */
+/**
+ * The id of the internal table. Ids in the catalog count up from 1, so no other table has this id.
+ */
 const TABLE_ID = 0xffff_fffb;
 
-/** The id and name of the table, as needed to check its files. */
+/** The id and name of the internal table, for checking its files. */
 export const DEAD_LETTERS_TABLE: { readonly tableId: number; readonly name: string } = {
   tableId: TABLE_ID,
   name: "system.dead_letters",
 };
 
-/** The columns, in the order in which a row contains their values. */
+/** The columns of a dead letter, in the order in which a row contains their values. */
 export const DEAD_LETTER_COLUMNS: readonly StoredColumn[] = [
   { columnId: 1, name: "letter_id", type: TEXT, missing: null },
   { columnId: 2, name: "dead_letter_topic", type: BIGINT, missing: null },

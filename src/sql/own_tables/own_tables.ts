@@ -1,7 +1,7 @@
 /**
  * Lists the internal tables that the SQL layer keeps in the store. They are not in the catalog.
  * Code that opens a store or checks its files must include all of them, because recovery treats
- * the rows of an unknown table as rows of a dropped one.
+ * the rows of an unknown table as rows of a dropped table.
  */
 import { assert } from "../../base/assert.ts";
 import type { TableDefinition } from "../../storage/mod.ts";

@@ -9,7 +9,9 @@ import { HOUR_MS } from "../../base/clock.ts";
 import type { TableDefinition } from "../../storage/mod.ts";
 import { BIGINT, BYTES } from "../../types/mod.ts";
 
-/** The id of the table. Ids in the catalog count up from 1, so no other table has this id. */
+/**
+ * The id of the internal table. Ids in the catalog count up from 1, so no other table has this id.
+ */
 const TABLE_ID = 0xffff_fffd;
 
 const TOPIC_ID = 1;
@@ -36,7 +38,7 @@ export const TOPIC_OFFSET_COLUMN_IDS: readonly number[] = [
   BODY,
 ];
 
-/** The id and name of the table, as needed to check its files. */
+/** The id and name of the internal table, for checking its files. */
 export const TOPIC_OFFSETS_TABLE: { readonly tableId: number; readonly name: string } = {
   tableId: TABLE_ID,
   name: "system.topic_pages",

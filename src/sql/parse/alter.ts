@@ -39,7 +39,7 @@ export function parseAlterTable(
   kind: TableKindWord | undefined,
 ): AlterOwnerStatement | AlterTableStatement | PartitionDefinition {
   const ifExists = acceptIfExists(cursor);
-  // ONLY has no effect, because there is no table inheritance.
+  // The keyword ONLY has no effect, because there is no table inheritance.
   cursor.accept("only");
   const table = cursor.qname("a table");
   const object = { kind: "table", name: table, ifExists } as const;
@@ -243,7 +243,7 @@ function parseIdentityChange(cursor: Cursor, start: number): AlterColumn {
   }
 }
 
-/** Parses the rest of the action after `RESET`. */
+/** Parses the rest of an ALTER TABLE action after `RESET`. */
 export function parseResetOptions(cursor: Cursor, start: number): TableAlterationResetOptions {
   cursor.expect("(");
   const names = [cursor.label("an option")];

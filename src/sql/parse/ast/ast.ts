@@ -45,7 +45,7 @@ export type * from "./ast_xml.ts";
  */
 export const EXPRESSION_DEPTH_MAX = 6000;
 
-/** The range [start, end) in the SQL of the request, in UTF-16 units. */
+/** The range [start, end) of a node in the SQL of the request, in UTF-16 units. */
 export interface Location {
   readonly start: number;
   readonly end: number;
@@ -66,12 +66,12 @@ export interface QName extends Name {
   readonly schema?: string | undefined;
 }
 
-/** The target of a change: `ns.t AS alias`. */
+/** The target of a change to rows: `ns.t AS alias`. */
 export interface QNameAliased extends QName {
   readonly alias?: string | undefined;
   /**
-   * Whether the target may be a materialized view. REFRESH sets this in the changes that it
-   * creates; the parser never does.
+   * Whether the target may be a materialized view. REFRESH sets this property in the changes that
+   * it creates; the parser never sets it.
    */
   readonly isRefresh?: true;
 }
@@ -97,8 +97,8 @@ export interface ArrayDataTypeDef extends AstNode {
 }
 
 /**
- * A type that is not an array. `VARCHAR(3)` has the name "varchar" and the config [3]. In a name
- * of several words, single spaces separate the words.
+ * A type that is not an array. `VARCHAR(3)` has the name "varchar" and the config [3]. The words
+ * of a longer name are separated by single spaces.
  */
 export interface BasicDataTypeDef extends QName {
   readonly kind?: undefined;
@@ -109,7 +109,7 @@ export interface BasicDataTypeDef extends QName {
    * `INTERVAL '1' DAY` has ["day"].
    */
   readonly intervalFields?: readonly IntervalFieldWord[] | undefined;
-  /** The type to which a name defined by CREATE TYPE has been resolved (extension). */
+  /** The data type that was found for a name defined by CREATE TYPE (extension). */
   readonly definedType?: DataType | undefined;
   /**
    * The domain that the name refers to, if any (extension). `definedType` is then the base type of
@@ -121,7 +121,7 @@ export interface BasicDataTypeDef extends QName {
 
 /** The name of a collation, as after COLLATE. */
 export interface CollationNode extends QName {
-  /** The collation to which a name defined by CREATE COLLATION has been resolved (extension). */
+  /** The collation that was found for a name defined by CREATE COLLATION (extension). */
   readonly definedCollation?: Collation | undefined;
 }
 
@@ -188,11 +188,12 @@ export interface GroupingSetsNode extends AstNode {
 }
 
 /**
- * A set operation. ORDER BY and LIMIT after it belong to it (the library assigns them to `right`).
+ * A set operation. ORDER BY and LIMIT after it apply to the whole operation (the library assigns
+ * them to `right`).
  */
 export interface SelectFromUnion extends AstNode {
   readonly type: "union" | "union all" | "intersect" | "intersect all" | "except" | "except all";
-  /** The left side. Chains are left-associative (in the library, right-associative). */
+  /** The left operand. Chains are left-associative (in the library, right-associative). */
   readonly left: SelectStatement;
   readonly right: SelectStatement;
   readonly orderBy?: readonly OrderByStatement[] | undefined;
@@ -206,15 +207,15 @@ export interface SelectFromUnion extends AstNode {
 export interface ValuesStatement extends AstNode {
   readonly type: "values";
   readonly values: readonly (readonly Expr[])[];
-  /** The values in compact form, if the list consists of many plain literals. */
+  /** The values in compact form; set if the list consists of many plain literals. */
   readonly literals?: LiteralList | undefined;
   readonly orderBy?: readonly OrderByStatement[] | undefined;
   readonly limit?: LimitStatement | undefined;
 }
 
 /**
- * A query or change with WITH: `WITH a AS (…), b AS (…) in`. The type says whether RECURSIVE was
- * written. If it was, every entry may refer to itself (the library has a separate node with a
+ * A query or change with WITH: `WITH a AS (…), b AS (…) in`. The type indicates whether RECURSIVE
+ * was written. If it was, every entry may refer to itself (the library has a separate node with a
  * single binding).
  */
 export interface WithStatement extends AstNode {
@@ -257,8 +258,8 @@ export interface OrderByStatement extends AstNode {
 }
 
 /**
- * LIMIT and OFFSET. LIMIT ALL leaves the limit absent, LIMIT NULL gives a NULL literal, and FETCH
- * FIRST ROW a limit of 1.
+ * The clauses LIMIT and OFFSET. For LIMIT ALL, the limit is absent; for LIMIT NULL, it is a NULL
+ * literal; for FETCH FIRST ROW, it is 1.
  */
 export interface LimitStatement extends AstNode {
   readonly limit?: Expr | undefined;
@@ -269,7 +270,7 @@ export interface LimitStatement extends AstNode {
 
 export type From = FromTable | FromStatement | FromCall | FromRows | FromGroup;
 
-/** How an item of FROM is joined with the items before it. */
+/** The join of a FROM item with the items before it. */
 export interface JoinClause extends AstNode {
   readonly type: "INNER JOIN" | "LEFT JOIN" | "RIGHT JOIN" | "FULL JOIN" | "CROSS JOIN";
   readonly on?: Expr | undefined;
@@ -310,15 +311,15 @@ export interface FromStatement extends AstNode {
 
 /** A table function in FROM. */
 export interface FromCall extends ExprCall {
-  /** Set if the call is a CALL of a procedure. */
+  /** Set if a CALL statement calls a procedure. */
   readonly isProcedure?: true | undefined;
   readonly alias?: TableAliasName | undefined;
   readonly withOrdinality?: true | undefined;
   readonly lateral?: true | undefined;
   readonly join?: JoinClause | undefined;
   /**
-   * The columns in `AS x (a INT, b TEXT)` (extension). If present, `alias` is x without columns,
-   * or absent.
+   * The columns in `AS x (a INT, b TEXT)` (extension). If they are present, `alias` is x without
+   * columns, or absent.
    */
   readonly columnDefinitions?: readonly ColumnDefinition[] | undefined;
 }
@@ -331,7 +332,7 @@ export interface ColumnDefinition extends AstNode {
 /** `ROWS FROM (f(…), g(…))`: table functions whose rows are combined side by side (extension). */
 export interface FromRows extends AstNode {
   readonly type: "rows from";
-  /** The calls. They have no aliases, but each may have column definitions. */
+  /** The table functions. They have no aliases, but each may have column definitions. */
   readonly calls: readonly FromCall[];
   readonly alias?: TableAliasName | undefined;
   readonly withOrdinality?: true | undefined;
@@ -341,7 +342,7 @@ export interface FromRows extends AstNode {
 
 /**
  * Parenthesised joins that form one operand: `a JOIN (b JOIN c ON …) ON …` (extension). The items
- * have the same form as in the `from` of a SELECT. With an alias, as in `(a JOIN b ON …) AS j`,
+ * have the same form as the `from` items of a SELECT. With an alias, as in `(a JOIN b ON …) AS j`,
  * the group is a single relation.
  */
 export interface FromGroup extends AstNode {
@@ -368,13 +369,13 @@ export interface InsertStatement extends AstNode {
 }
 
 /**
- * The source of the INSERT to which COPY FROM STDIN is translated (extension). Its rows come with
- * the request, or follow the statement in its SQL.
+ * The source of the INSERT to which COPY FROM STDIN is translated (extension). Its rows are sent
+ * with the request, or follow the statement in the SQL.
  */
 export interface CopySourceStatement extends AstNode {
   readonly type: "copy source";
   readonly options: CopySettings;
-  /** The lines between the statement and the line `\.`, as UTF-8; absent if there are none. */
+  /** The COPY data between the statement and the line `\.`, as UTF-8; absent if there are none. */
   readonly data?: Uint8Array | undefined;
 }
 
@@ -385,7 +386,7 @@ export interface CopySourceStatement extends AstNode {
 export interface CopyToStatement extends AstNode {
   readonly type: "copy to";
   readonly statement: SelectStatement;
-  /** The table and its columns, if the statement names a table rather than a query. */
+  /** The table and its columns, if COPY names a table rather than a query. */
   readonly named?:
     | { readonly table: QName; readonly columns?: readonly Name[] | undefined }
     | undefined;
@@ -401,28 +402,28 @@ export interface CopySettings {
   readonly delimiter: string;
   /** The string that represents NULL in COPY data. */
   readonly nullText: string;
-  /** The string that represents a column's default value; absent if there is none. */
+  /** The string that represents a column's default value in COPY data; absent if there is none. */
   readonly defaultText?: string | undefined;
   /**
-   * Whether the first line contains column names, and whether these must match the table's
-   * columns.
+   * Whether the first line of COPY data contains column names, and whether these must match the
+   * table's columns.
    */
   readonly header: "none" | "line" | "match";
-  /** The quote character, a single ASCII character; used only for CSV. */
+  /** The quote character of COPY data, a single ASCII character; used only for CSV. */
   readonly quote: string;
   readonly escape: string;
   /** The columns whose cells COPY always quotes. */
   readonly forceQuote: CopyColumns;
-  /** The columns in which an unquoted `nullText` is read as an ordinary string. */
+  /** The columns in which COPY reads an unquoted `nullText` as an ordinary string. */
   readonly forceNotNull: CopyColumns;
-  /** The columns in which a quoted `nullText` also means NULL. */
+  /** The columns in which COPY reads a quoted `nullText` as NULL, too. */
   readonly forceNull: CopyColumns;
   readonly onConflict: "error" | "nothing" | "update";
   /** Whether COPY skips rows with a value that its column cannot store. */
   readonly skipsFaulty: boolean;
 }
 
-/** The columns that an option of COPY applies to. */
+/** The columns to which an option of COPY applies. */
 export type CopyColumns = "all" | readonly Name[];
 
 /** The source of `INSERT INTO t DEFAULT VALUES` (extension). */
@@ -443,9 +444,9 @@ export interface LiteralValuesStatement extends AstNode, LiteralList {
 export interface LiteralList {
   readonly rowCount: number;
   readonly columnCount: number;
-  /** The {@linkcode LiteralCell} of each cell. */
+  /** The kind of each cell, as a {@linkcode LiteralCell}. */
   readonly kinds: Uint8Array;
-  /** The SQL of the request as UTF-8, which contains the cells; `literalText` reads them. */
+  /** The SQL of the request as UTF-8, which contains the cells. `literalText` reads a cell. */
   readonly bytes: Uint8Array;
   /**
    * The offset in `bytes` at which each cell begins. The cell of a string begins at its quote, and
@@ -464,9 +465,9 @@ export const LiteralCell = {
   true: 3,
   integer: 4,
   numeric: 5,
-  /** A string whose value is exactly the text between its quotes. */
+  /** A string literal whose value is exactly the text between its quotes. */
   string: 6,
-  /** A string with doubled quotes, or E'…'. */
+  /** A string literal that must be decoded: it contains doubled quotes, or is written as E'…'. */
   encodedString: 7,
 } as const;
 
@@ -504,16 +505,19 @@ export interface SetColumn extends AstNode {
   readonly value: Expr;
 }
 
-/** A column that a change assigns, or a part of one: `SET a[1] = 2`, `INSERT INTO t (r.x)`. */
+/**
+ * A column to which a change assigns, or a part of a column: `SET a[1] = 2`, `INSERT INTO t
+ * (r.x)`.
+ */
 export interface TargetColumn extends Name {
-  /** The steps to the part; absent if the whole column is assigned (extension). */
+  /** The path to the assigned part; absent if the whole column is assigned (extension). */
   readonly part?: readonly PartStep[];
 }
 
 /** A step from a value to a part of it: an element, a slice or a field. */
 export type PartStep = Subscript | FieldStep;
 
-/** A step to a field of a row: `.name` (extension). */
+/** A step from a row to one of its fields: `.name` (extension). */
 export interface FieldStep extends AstNode {
   readonly type: "field step";
   readonly name: string;
@@ -537,7 +541,7 @@ export interface UpdateStatement extends AstNode {
   readonly type: "update";
   readonly table: QNameAliased;
   readonly sets: readonly SetStatement[];
-  /** The items of FROM (extension: the library accepts only one). */
+  /** The FROM items of UPDATE (extension: the library accepts only one). */
   readonly from?: readonly From[] | undefined;
   readonly where?: Expr | undefined;
   readonly returning?: readonly SelectedColumn[] | undefined;
@@ -546,13 +550,13 @@ export interface UpdateStatement extends AstNode {
 export interface DeleteStatement extends AstNode {
   readonly type: "delete";
   readonly from: QNameAliased;
-  /** The items of USING (extension). */
+  /** The USING items of DELETE (extension). */
   readonly using?: readonly From[] | undefined;
   readonly where?: Expr | undefined;
   readonly returning?: readonly SelectedColumn[] | undefined;
   /**
-   * Set in the DELETE that the server derives from TRUNCATE, because TRUNCATE fires triggers of
-   * its own.
+   * Set in the DELETE that the server derives from TRUNCATE, because TRUNCATE fires separate
+   * triggers.
    */
   readonly isTruncation?: true | undefined;
 }
