@@ -58,7 +58,7 @@ const TEXT_MAX = 1024;
 /** The namespace of built-in functions, types and collations. */
 const BUILT_IN = "pg_catalog";
 
-/** Computes the OID of an object that has no number in the catalog from its name. */
+/** Computes an OID from the name of an object, for objects without a number in the catalog. */
 function oidOfName(kind: ObjectNameKind, name: string): string {
   const sum = crc32(Buffer.from(`${kind} ${name}`));
   // Ids are assigned in ascending order and never reach the upper half of the OIDs.

@@ -209,7 +209,10 @@ function keyColumnsOf(
   return [...new Set(reads)];
 }
 
-/** Adds the resulting changes to partitions to a change of a table and its dependent objects. */
+/**
+ * Extends a change to a table and its dependent objects with the resulting changes to the table's
+ * partitions.
+ */
 export function withPartitions(
   catalog: Pick<Catalog, "views">,
   { after, before }: { readonly before: TableEntry; readonly after: TableEntry },

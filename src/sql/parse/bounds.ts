@@ -1,6 +1,6 @@
 /**
- * Limits the number of each construct in a statement. The limits are checked during parsing, so
- * the first item beyond a limit is rejected before anything after it is processed.
+ * Limits the number of occurrences of each construct in a statement. The limits are checked during
+ * parsing, so the first item beyond a limit is rejected before anything after it is processed.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import {
@@ -13,7 +13,7 @@ import {
 } from "../../base/limits.ts";
 import type { Cursor } from "./cursor.ts";
 
-/** How many of each construct the current statement has contained so far. */
+/** The number of occurrences of each construct in the current statement so far. */
 export interface StatementCounts {
   /** The number of tables, queries and functions in the current FROM. */
   sources: number;
@@ -58,7 +58,7 @@ export function tooManyParts(place?: ErrorPlace): DatabaseError {
   );
 }
 
-/** Counts a SELECT or VALUES. @throws {DatabaseError} LIMIT_EXCEEDED */
+/** Counts a SELECT or VALUES query. @throws {DatabaseError} LIMIT_EXCEEDED */
 export function countQuery(cursor: Cursor): void {
   const { counts } = cursor;
   counts.queries += 1;
@@ -73,7 +73,7 @@ export function countQuery(cursor: Cursor): void {
 /**
  * Checks the length of a list of expressions.
  *
- * @param what How the message names the items, such as "arguments in one call".
+ * @param what The name of the items in the message, such as "arguments in one call".
  * @throws {DatabaseError} LIMIT_EXCEEDED
  */
 export function requireListed(cursor: Cursor, count: number, what: string): void {

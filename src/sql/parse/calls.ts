@@ -17,7 +17,7 @@ import type { Cursor, Mutable } from "./cursor.ts";
 import { parseWord } from "./options.ts";
 import { Token } from "./text/lexer.ts";
 
-/** Parses the rest of a call after its name. */
+/** Parses the rest of a function call after its name. */
 export function parseCall(cursor: Cursor, start: number, name: QName): ExprCall {
   const outer = cursor.enter();
   const call: Mutable<ExprCall> = {
@@ -72,7 +72,8 @@ function parseArguments(cursor: Cursor, call: Mutable<ExprCall>): void {
   if (cursor.is("order")) call.orderBy = parseOrderBy(cursor);
 }
 
-// Parses an argument. The argument of FILE("part") names a part of the request, not a column.
+// Parses an argument of a call. The argument of FILE("part") names a part of the request, not a
+// column.
 function parseArgument(cursor: Cursor, name: QName): Expr {
   const isFile = name.name === "file" && name.schema === undefined;
   if (isFile && cursor.kind === Token.quoted && cursor.isAhead(1, ")")) {
@@ -104,7 +105,7 @@ function parseOver(cursor: Cursor): CallOver {
   return parseWindow(cursor);
 }
 
-/** Parses `( [base] [PARTITION BY …] [ORDER BY …] [frame] )`. */
+/** Parses a window definition: `( [base] [PARTITION BY …] [ORDER BY …] [frame] )`. */
 export function parseWindow(cursor: Cursor): CallOver {
   const start = cursor.token;
   const outer = cursor.enter();
@@ -193,8 +194,8 @@ export function parseOrderBy(cursor: Cursor): OrderByStatement[] {
 }
 
 /**
- * Parses a value or call that begins with a keyword of its own. Returns undefined if there is no
- * such keyword.
+ * Parses a value or call that begins with a keyword. Returns undefined if the next token is not
+ * such a keyword.
  */
 export function parseKeywordForm(cursor: Cursor): Expr | undefined {
   const start = cursor.token;
@@ -243,7 +244,7 @@ type WordyFunction = "extract" | "substring" | "overlay" | "trim" | "position" |
 function parseArgumentWords(cursor: Cursor, word: WordyFunction): Expr {
   const start = cursor.token;
   const name = cursor.takeName();
-  // With commas between the arguments, these words begin ordinary calls.
+  // If the arguments are separated by commas, these keywords begin ordinary calls.
   const isPlain = word !== "extract" && word !== "position" && word !== "normalize";
   if (isPlain && isPlainCall(cursor)) return parseCall(cursor, start, name);
   const outer = cursor.enter();
@@ -254,8 +255,8 @@ function parseArgumentWords(cursor: Cursor, word: WordyFunction): Expr {
   return { ...made, _location: cursor.since(start) };
 }
 
-// Whether the parentheses that follow belong to an ordinary call. In a special form, they directly
-// contain FROM, FOR or PLACING, or LEADING, TRAILING or BOTH.
+// Whether the parentheses that follow belong to an ordinary call. The parentheses of a special
+// form directly contain FROM, FOR, PLACING, LEADING, TRAILING or BOTH.
 function isPlainCall(cursor: Cursor): boolean {
   let depth = 0;
   for (let count = 0; cursor.kindAhead(count) !== Token.end; count++) {

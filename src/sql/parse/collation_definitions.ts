@@ -24,7 +24,8 @@ export function parseCreateCollation(cursor: Cursor, start: number): CreateColla
 }
 
 /**
- * Parses `(name = value, …)`. A quoted name keeps its case and thus does not match any setting.
+ * Parses collation settings: `(name = value, …)`. A quoted name keeps its case and therefore does
+ * not match any setting.
  */
 function parseSettings(cursor: Cursor): OptionEntry[] {
   const entries: OptionEntry[] = [];

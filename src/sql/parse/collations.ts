@@ -11,7 +11,7 @@ export function parseCollationName(cursor: Cursor): CollationNode {
   return cursor.qname("a collation");
 }
 
-/** Parses `type [COLLATE collation]`. */
+/** Parses a type with an optional collation: `type [COLLATE collation]`. */
 export function parseCollatedType(cursor: Cursor): DataTypeDef {
   return withAcceptedCollation(cursor, cursor.grammar.dataType(cursor));
 }

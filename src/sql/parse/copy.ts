@@ -71,7 +71,7 @@ function parseCopiedQuery(cursor: Cursor): SelectStatement {
   return query;
 }
 
-/** Returns a query that reads the listed columns of a table, or all of its columns. */
+/** Returns a query that reads the listed columns of a table, or all columns if none are listed. */
 function queryOfTable(table: QName, columns: readonly Name[] | undefined): SelectStatement {
   const { _location } = table;
   const star: ExprRef = { type: "ref", name: "*", star: true, isDeclared: true, _location };
@@ -115,7 +115,7 @@ function parseCopyOptions(cursor: Cursor, direction: "from" | "to"): CopySetting
   return completedSettings(cursor, written, at);
 }
 
-/** Parses an option within parentheses: `FORMAT csv`, `HEADER`, `DELIMITER ';'` … */
+/** Parses a COPY option within parentheses: `FORMAT csv`, `HEADER`, `DELIMITER ';'` … */
 function parseOption(cursor: Cursor, written: WrittenSettings, direction: "from" | "to"): void {
   const at = cursor.start;
   const { name } = cursor.label("an option");
@@ -123,7 +123,8 @@ function parseOption(cursor: Cursor, written: WrittenSettings, direction: "from"
     if (written[key] === undefined) return;
     cursor.fail(`found a second ${name.toUpperCase()}, but each option is allowed only once`, at);
   };
-  // An equals sign is allowed before the value, as in the options of other statements.
+  // An equals sign is allowed before the value of the option, as in the options of other
+  // statements.
   const value = (): string => {
     cursor.accept("=");
     return optionWord(cursor);
@@ -183,7 +184,9 @@ function parseOption(cursor: Cursor, written: WrittenSettings, direction: "from"
   }
 }
 
-/** Parses options in the old syntax, in any order: `CSV HEADER DELIMITER AS ';' NULL AS '' …`. */
+/**
+ * Parses COPY options in the old syntax, in any order: `CSV HEADER DELIMITER AS ';' NULL AS '' …`.
+ */
 function parseOldOptions(cursor: Cursor, written: WrittenSettings): void {
   const value = (): string => {
     cursor.accept("as");
@@ -246,7 +249,9 @@ function oneOf<W extends string>(cursor: Cursor, word: string, words: readonly W
   return cursor.fail(`found "${word}", expected ${words.join(", ")}`, cursor.end - word.length);
 }
 
-/** Parses TRUE, ON, 1, FALSE, OFF or 0. A missing word means TRUE. */
+/**
+ * Parses the value of a Boolean option: TRUE, ON, 1, FALSE, OFF or 0. A missing value means TRUE.
+ */
 function isTrue(cursor: Cursor): boolean {
   cursor.accept("=");
   if (cursor.is(",") || cursor.is(")")) return true;

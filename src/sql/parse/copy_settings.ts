@@ -5,11 +5,11 @@
 import type { CopySettings } from "./ast/ast.ts";
 import type { Cursor, Mutable } from "./cursor.ts";
 
-/** The options given in the statement. All others are undefined. */
+/** The options given in a COPY statement. All other options are undefined. */
 export type WrittenSettings = Partial<Mutable<CopySettings>>;
 
 /**
- * Returns the complete options.
+ * Returns the COPY options with all defaults filled in.
  *
  * @param at The offset of the options in the SQL, for errors.
  * @throws {DatabaseError} INVALID_SQL

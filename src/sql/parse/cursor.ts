@@ -42,7 +42,7 @@ export interface ParseLimits {
   readonly nestingMax: number;
 }
 
-/** The parse functions that the parser's files call across file boundaries. */
+/** The parse functions that the files of the parser call in one another without importing them. */
 export interface Grammar {
   expression(cursor: Cursor): Expr;
   /** Parses an operand up to the next operator that binds no tighter than BETWEEN, IN and LIKE. */
@@ -76,7 +76,7 @@ type Symbols =
   | "-"
   | "+";
 
-/** A keyword or symbol token. */
+/** A keyword or a symbol. */
 export type Word = Keyword | Symbols;
 
 /** The first words of statements that change rows. */
@@ -90,7 +90,7 @@ export interface CursorOptions {
   readonly tokens: LexedTokens;
   readonly grammar: Grammar;
   readonly limits: ParseLimits;
-  /** The literals to replace by slots, in the order in which they occur. */
+  /** The literals to be replaced by slots, in the order in which they occur in the SQL. */
   readonly slots: readonly SlotLiteral[] | undefined;
   readonly expectations: Expectations | undefined;
 }
@@ -113,11 +113,11 @@ export class Cursor {
   depthMax = 0;
   /** The index of the last word read as an alias without AS, for `errors.ts`. */
   aliasToken = -1;
-  /** Whether the word OPTIONS ends the query here, instead of being read as an alias. */
+  /** Whether the word OPTIONS ends the current query instead of being read as an alias. */
   optionsEndQuery = false;
   /** The number of literals replaced by slots so far. */
   slotCount = 0;
-  /** How many of each construct the current statement has contained so far. */
+  /** The number of occurrences of each construct in the current statement so far. */
   counts: StatementCounts = newCounts();
   /** The number of literal lists read so far. */
   literalListCount = 0;
@@ -144,19 +144,19 @@ export class Cursor {
     return this.tokens.kinds[this.token] ?? Token.end;
   }
 
-  /** The offset of the next token. */
+  /** The offset of the next token in the SQL. */
   get start(): number {
     return this.tokens.starts[this.token] ?? this.text.length;
   }
 
-  /** The offset after the last token read. */
+  /** The offset in the SQL after the last token read. */
   get end(): number {
     return this.token === 0 ? this.start : (this.tokens.ends[this.token - 1] ?? 0);
   }
 
   /**
-   * The first token of a query that may end in a locking clause; undefined within and after such a
-   * query.
+   * The first token of a query that may end in a locking clause; undefined within that query and
+   * after it.
    */
   lockableStart: number | undefined;
 
@@ -192,7 +192,7 @@ export class Cursor {
     if (!this.accept(word)) throw unexpectedToken(this.#stop(), { word });
   }
 
-  /** Reads all of the words if they come next in this order. Otherwise, reads nothing. */
+  /** Reads the given words if they come next in this order. Otherwise, reads nothing. */
   acceptAll(...words: readonly Word[]): boolean {
     for (const [index, word] of words.entries()) {
       if (index === 0 ? !this.is(word) : !this.isAhead(index, word)) return false;
@@ -215,7 +215,7 @@ export class Cursor {
     return words.find((word) => this.accept(word));
   }
 
-  /** Records that these words would be valid here, for hints. */
+  /** Records words that would be valid at the current position, for hints. */
   couldBe(...words: readonly Word[]): void {
     if (this.#expectations === undefined) return;
     for (const word of words) this.#expectations.notePossible(this.token, word);
@@ -241,7 +241,7 @@ export class Cursor {
     return this.takeName();
   }
 
-  /** Reads a name after AS or a dot, where reserved words are allowed, too. */
+  /** Reads a name after AS or a dot, where reserved words are also allowed. */
   label(what: string): Name {
     if (this.kind !== Token.word && this.kind !== Token.quoted) this.unexpected(what);
     return this.takeName();
@@ -254,7 +254,10 @@ export class Cursor {
     return { name, _location: this.since(this.token - 1) };
   }
 
-  /** Returns the name at a token as it is compared: folded to lower case unless quoted. */
+  /**
+   * Returns the name at a token in the form used for comparisons: folded to lower case unless
+   * quoted.
+   */
   nameText(token: number): string {
     const start = this.tokens.starts[token] ?? 0;
     const end = this.tokens.ends[token] ?? 0;
@@ -266,7 +269,9 @@ export class Cursor {
     return keyword === "" ? this.text.slice(start, end).toLowerCase() : keyword;
   }
 
-  /** Parses `name` or `namespace.name`. Before a dot, `default` needs no quotes. */
+  /**
+   * Parses a qualified name: `name` or `namespace.name`. Before a dot, `default` needs no quotes.
+   */
   qname(what: string): QName {
     const start = this.token;
     const isDefault = this.isAhead(1, ".") && this.word === "default";
@@ -319,7 +324,7 @@ export class Cursor {
   }
 
   /**
-   * Reads VALUES, IN or ARRAY together with its list, if the lexer has turned the list into a
+   * Reads VALUES, IN or ARRAY together with its list, if the lexer has combined the list into a
    * single token.
    */
   takeLiteralList(word: "values" | "in" | "array"): LiteralList | undefined {
@@ -383,14 +388,14 @@ export class Cursor {
     return { index: this.#slot, literal };
   }
 
-  /** Whether this is the second pass, which only explains a syntax error. */
+  /** Whether the parser is in its second pass, which only explains a syntax error. */
   get isExplaining(): boolean {
     return this.#expectations !== undefined;
   }
 
   /**
-   * Enters a nesting level. Returns a value to pass to `leave`, which is not called if parsing
-   * fails.
+   * Enters a nesting level. Returns a value to pass to `leave`. If parsing fails, `leave` is not
+   * called.
    */
   enter(): number {
     this.#nesting += 1;
@@ -406,8 +411,8 @@ export class Cursor {
   }
 
   /**
-   * Leaves a nesting level. The node that encloses the level is one level deeper than the deepest
-   * expression within.
+   * Leaves a nesting level. The node that encloses this level is one level deeper than the deepest
+   * expression within it.
    */
   leave(outer: number): void {
     this.#nesting -= 1;
@@ -476,7 +481,8 @@ export class Cursor {
   }
 
   /**
-   * Rejects `$0` or a parameter number above the limit. @throws {DatabaseError} INVALID_PARAMETER
+   * Rejects the parameter `$0` or a parameter number above the limit. @throws {DatabaseError}
+   * INVALID_PARAMETER
    */
   badParameter(position: number, found: string): never {
     throw new DatabaseError(

@@ -41,7 +41,7 @@ export function parseDeclare(cursor: Cursor, start: number): DeclareCursorStatem
   return { type: "declare cursor", name, isScroll, isHeld, query, _location };
 }
 
-/** Parses `FETCH [direction] [FROM | IN] name`, and MOVE. */
+/** Parses `FETCH [direction] [FROM | IN] name`, or MOVE in the same form. */
 export function parseFetch(cursor: Cursor, start: number): FetchStatement {
   const type = cursor.expectOneOf("fetch", "move");
   const direction = parseDirection(cursor);
@@ -55,7 +55,7 @@ const NEXT: FetchDirection = { kind: "forward", count: 1 };
 function parseDirection(cursor: Cursor): FetchDirection {
   const count = acceptCount(cursor);
   if (count !== undefined) return { kind: "forward", count };
-  // If the statement ends after one of these words, the word is the name of the cursor.
+  // If the statement ends after a direction keyword, the keyword is the name of the cursor.
   if (cursor.isAhead(1, ";") || cursor.kindAhead(1) === Token.end) return NEXT;
   switch (
     cursor.acceptOneOf(
@@ -90,7 +90,7 @@ function parseDirection(cursor: Cursor): FetchDirection {
   }
 }
 
-/** Parses a number of rows, or ALL, which is infinite. */
+/** Parses a number of rows to fetch, or ALL, which is infinite. */
 function acceptCount(cursor: Cursor): number | undefined {
   if (cursor.accept("all")) return Number.POSITIVE_INFINITY;
   return isNumber(cursor) ? expectNumber(cursor) : undefined;

@@ -6,7 +6,7 @@ import type { BasicDataTypeDef, DataTypeDef, IntervalFieldWord } from "./ast/ast
 import type { Cursor, Mutable } from "./cursor.ts";
 import { Token } from "./text/lexer.ts";
 
-/** Parses `name [( n [, m] )] [ [] ]`. */
+/** Parses a type name: `name [( n [, m] )] [ [] ]`. */
 export function parseDataType(cursor: Cursor): DataTypeDef {
   const start = cursor.token;
   let type: DataTypeDef = parseBasicType(cursor);
@@ -70,7 +70,7 @@ function secondWord(cursor: Cursor, first: string): string {
   }
 }
 
-// For each interval field, the fields that may follow it after TO.
+// The interval fields that may follow each field after TO.
 const INTERVAL_ENDS: Readonly<Record<IntervalFieldWord, readonly IntervalFieldWord[]>> = {
   year: ["month"],
   month: [],
@@ -82,8 +82,8 @@ const INTERVAL_ENDS: Readonly<Record<IntervalFieldWord, readonly IntervalFieldWo
 const INTERVAL_FIELDS = ["year", "month", "day", "hour", "minute", "second"] as const;
 
 /**
- * Parses `DAY [TO SECOND [(3)]]` after INTERVAL or its string. A precision directly after INTERVAL
- * rules out fields.
+ * Parses the fields after INTERVAL or its string: `DAY [TO SECOND [(3)]]`. A precision directly
+ * after INTERVAL rules out fields.
  */
 export function parseIntervalFields(cursor: Cursor, type: Mutable<BasicDataTypeDef>): void {
   if (type.config !== undefined) return;

@@ -18,7 +18,7 @@ import type {
 import type { CreateTableAsStatement, OptionEntry, UserName } from "./ast_definitions.ts";
 import type { FunctionName } from "./ast_functions.ts";
 
-/** All statements that are neither queries nor definitions. */
+/** A statement that is neither a query nor a definition. */
 export type AdminStatement =
   | BeginStatement
   | CommitStatement
@@ -59,7 +59,7 @@ export type AdminStatement =
   | ExportStatement
   | RestoreStatement;
 
-/** BEGIN and START TRANSACTION. The parser rejects SERIALIZABLE. */
+/** The statements BEGIN and START TRANSACTION. The parser rejects SERIALIZABLE. */
 export interface BeginStatement extends AstNode {
   readonly type: "begin" | "start transaction";
   readonly isolationLevel?: "read committed" | "repeatable read" | "snapshot" | undefined;
@@ -89,14 +89,17 @@ export interface ExecutePreparedStatement extends AstNode {
   readonly type: "execute prepared";
   readonly name: Name;
   readonly args: readonly Expr[];
-  /** The table that takes the rows of the query; absent if EXECUTE stands alone. */
+  /**
+   * The table into which CREATE TABLE … AS EXECUTE writes the rows of the query; absent for
+   * EXECUTE alone.
+   */
   readonly table?: Omit<CreateTableAsStatement, "_location" | "query" | "type"> | undefined;
 }
 
 export interface DeclareCursorStatement extends AstNode {
   readonly type: "declare cursor";
   readonly name: Name;
-  /** Whether SCROLL or NO SCROLL was written; absent if neither was. */
+  /** Whether SCROLL (true) or NO SCROLL (false) was written; absent if neither was. */
   readonly isScroll?: boolean | undefined;
   /** True if WITH HOLD was written. */
   readonly isHeld?: true | undefined;
@@ -141,18 +144,18 @@ export interface TruncateStatement extends AstNode {
   readonly cascade?: true | undefined;
 }
 
-/** The strength of a row lock, which determines the locks it conflicts with. */
+/** The strength of a row lock, which determines the locks with which it conflicts. */
 export type LockStrength = "update" | "no key update" | "share" | "key share";
 
 /**
  * A query that locks rows: `SELECT … FOR UPDATE [OF t, …] [NOWAIT | SKIP LOCKED]` (extension). It
- * is always a whole statement, never a part of one.
+ * is always a whole statement, never a part of another statement.
  */
 export interface SelectForStatement extends AstNode {
   readonly type: "select for";
   readonly query: SelectFromStatement;
   readonly strength: LockStrength;
-  /** The tables whose rows are locked; empty means all tables. */
+  /** The tables whose rows are locked; an empty list means all tables of the query. */
   readonly of: readonly Name[];
   readonly wait?: "nowait" | "skip locked" | undefined;
 }
@@ -171,8 +174,8 @@ export interface SavepointStatement extends AstNode {
 }
 
 /**
- * EXECUTE AS. Here, the inner statement may be of any kind, but the binder rejects everything
- * except queries and DML.
+ * The statement EXECUTE AS. The parser accepts any inner statement, but the binder rejects
+ * everything except queries and DML.
  */
 export interface ExecuteAsStatement extends AstNode {
   readonly type: "execute as";
@@ -220,8 +223,9 @@ export type SetValue =
   | { readonly type: "default" };
 
 /**
- * SET TRANSACTION, which applies to the open transaction, and SET SESSION CHARACTERISTICS AS
- * TRANSACTION, which applies to later ones. The parser rejects READ ONLY.
+ * The statements SET TRANSACTION, which applies to the open transaction, and SET SESSION
+ * CHARACTERISTICS AS TRANSACTION, which applies to later transactions. The parser rejects READ
+ * ONLY.
  */
 export interface SetTransactionStatement extends AstNode {
   readonly type: "set transaction";
@@ -230,7 +234,10 @@ export interface SetTransactionStatement extends AstNode {
   readonly writeable?: "read write" | undefined;
 }
 
-/** RESET ALL and DISCARD ALL. RESET of a single setting is represented as SET … TO DEFAULT. */
+/**
+ * The statements RESET ALL and DISCARD ALL. RESET of a single setting is represented as SET … TO
+ * DEFAULT.
+ */
 export interface ResetAllStatement extends AstNode {
   readonly type: "reset all";
 }
@@ -248,7 +255,7 @@ export interface ShowVariableStatement extends AstNode {
   readonly variable: Name;
 }
 
-/** A SHOW without operands, such as SHOW NAMESPACES. */
+/** A SHOW statement without operands, such as SHOW NAMESPACES. */
 export interface ShowSimpleStatement extends AstNode {
   readonly type:
     | "show namespaces"
@@ -307,8 +314,8 @@ export interface DescribeTopicStatement extends AstNode {
 }
 
 /**
- * STORAGE FLUSH and STORAGE COMPACT, for a single table, for all tables, or for all tables of a
- * namespace.
+ * The statements STORAGE FLUSH and STORAGE COMPACT, for a single table, for all tables, or for all
+ * tables of a namespace.
  */
 export interface StorageTableStatement extends AstNode {
   readonly type: "storage flush" | "storage compact";
@@ -329,7 +336,10 @@ export interface KillStatement extends AstNode {
   readonly id: string;
 }
 
-/** SUBSCRIBE TO. For `SUBSCRIBE TO t WHERE e`, the query is `SELECT * FROM t WHERE e`. */
+/**
+ * The statement SUBSCRIBE TO. For `SUBSCRIBE TO t WHERE e`, the query is `SELECT * FROM t WHERE
+ * e`.
+ */
 export interface SubscribeStatement extends AstNode {
   readonly type: "subscribe";
   readonly query: SelectStatement;
@@ -351,8 +361,8 @@ export interface BackupStatement extends AstNode {
 }
 
 /**
- * RESTORE DATABASE. `to` is a `_seq` with all its digits, or a timestamp as text. If it is absent,
- * everything is restored.
+ * The statement RESTORE DATABASE. `to` is a `_seq` with all its digits, or a timestamp as text. If
+ * it is absent, everything is restored.
  */
 export interface RestoreStatement extends AstNode {
   readonly type: "restore";

@@ -22,7 +22,7 @@ import type { TopicDefinition, WebhookDefinition } from "./ast_topics.ts";
 import type { TableAlterationTriggers, TriggerDefinition } from "./ast_triggers.ts";
 import type { DoStatement, TypeDefinition } from "./ast_types.ts";
 
-/** A statement that changes definitions. */
+/** A statement that defines, changes or drops an object. */
 export type DefinitionStatement =
   | CreateNamespaceStatement
   | AlterNamespaceStatement
@@ -61,9 +61,9 @@ export type DefinitionStatement =
 /** The id of a user, written as `'x'`, `"x"` or x. */
 export interface UserName extends Name {
   /**
-   * Set if CURRENT_USER was written or, for a new owner, SESSION_USER or CURRENT_ROLE. `name` is
-   * then that keyword. Only ALTER USER, CREATE TOKEN, and OWNER TO for a table, view, sequence,
-   * type or function allow it.
+   * Set if the user was written as CURRENT_USER or, for a new owner, SESSION_USER or CURRENT_ROLE.
+   * `name` is then that keyword. Only ALTER USER, CREATE TOKEN, and OWNER TO for a table, view,
+   * sequence, type or function allow it.
    */
   readonly currentUser?: true | undefined;
 }
@@ -90,7 +90,7 @@ export interface CreateNamespaceStatement extends AstNode {
   readonly authorization?: UserName | undefined;
 }
 
-/** ALTER NAMESPACE, with exactly one of `options` and `owner`. */
+/** The statement ALTER NAMESPACE, with exactly one of `options` and `owner`. */
 export interface AlterNamespaceStatement extends AstNode {
   readonly type: "alter namespace";
   readonly name: Name;
@@ -114,17 +114,19 @@ export interface CreateTableStatement extends AstNode {
   readonly columns: readonly CreateColumnDef[];
   readonly likes?: readonly TableLike[] | undefined;
   readonly constraints?: readonly TableConstraint[] | undefined;
-  /** The parent, if the table is created as a partition. It then has the parent's columns. */
+  /**
+   * The parent of a table that is created as a partition. The partition has the parent's columns.
+   */
   readonly partitionOf?: PartitionOf | undefined;
   readonly partitionBy?: PartitionBy | undefined;
-  /** The entries of WITH (…). */
+  /** The entries of the WITH (…) clause. */
   readonly options?: readonly OptionEntry[] | undefined;
-  /** The query whose rows the table contains, if it is a materialized view. */
+  /** The query of a materialized view, whose rows the table contains. */
   readonly materialized?: MaterializedQuery | undefined;
   readonly temporary?: true | undefined;
   /** The ON COMMIT clause of a temporary table; absent if there is none. */
   readonly onCommit?: "delete rows" | "drop" | undefined;
-  /** Set for UNLOGGED, which has no effect. */
+  /** Set if UNLOGGED was written, which has no effect. */
   readonly unlogged?: true | undefined;
 }
 
@@ -155,14 +157,14 @@ export interface CreateTableAsStatement
     >,
     AstNode {
   readonly type: "create table as";
-  /** Names for the first columns. They replace the names in the query. */
+  /** Names for the first columns of the new table. They replace the names in the query. */
   readonly columnNames: readonly Name[] | undefined;
   readonly query: SelectStatement;
   /** Whether the table is filled with the rows of the query. */
   readonly withData: boolean;
 }
 
-/** The parts of another table that LIKE copies or leaves out. "all" means all parts. */
+/** A property of another table that LIKE copies or omits. "all" means all properties. */
 export type LikedPart =
   | "all"
   | "comments"
@@ -181,9 +183,9 @@ export type LikedPart =
 export interface TableLike extends AstNode {
   readonly type: "like";
   readonly table: QName;
-  /** The number of columns before the clause. */
+  /** The number of columns that precede the LIKE clause. */
   readonly after: number;
-  /** The parts as written. A later entry overrides an earlier one. */
+  /** The INCLUDING and EXCLUDING options as written. A later option overrides an earlier one. */
   readonly parts: readonly { readonly including: boolean; readonly part: LikedPart }[];
 }
 
@@ -202,10 +204,10 @@ export type ColumnConstraint =
   | ConstraintForeignKey
   | ConstraintCheck;
 
-/** A constraint without arguments. "auto increment" is an extension. */
+/** A column constraint without arguments. "auto increment" is an extension. */
 export interface ColumnConstraintSimple extends AstNode {
   readonly type: "primary key" | "unique" | "not null" | "null" | "auto increment";
-  /** True for NULLS NOT DISTINCT. */
+  /** True if NULLS NOT DISTINCT was written. */
   readonly equalNulls?: true;
   readonly constraintName?: Name | undefined;
 }
@@ -218,16 +220,16 @@ export interface ColumnConstraintDefault extends AstNode {
   readonly constraintName?: Name | undefined;
 }
 
-/** GENERATED … AS IDENTITY. */
+/** The column constraint GENERATED … AS IDENTITY. */
 export interface ColumnConstraintGenerated extends AstNode {
   readonly type: "add generated";
   readonly always: "always" | "by default";
-  /** The sequence options in parentheses. */
+  /** The sequence options in parentheses after IDENTITY. */
   readonly options?: readonly SequenceOption[] | undefined;
   readonly constraintName?: Name | undefined;
 }
 
-/** GENERATED ALWAYS AS (…) STORED, which makes a computed column. */
+/** The column constraint GENERATED ALWAYS AS (…) STORED, which defines a computed column. */
 export interface ColumnConstraintStored extends AstNode {
   readonly type: "stored";
   readonly expr: Expr;
@@ -236,7 +238,7 @@ export interface ColumnConstraintStored extends AstNode {
   readonly constraintName?: Name | undefined;
 }
 
-/** A CHECK of a column or of the table. */
+/** A CHECK constraint on a column or on the table. */
 export interface ConstraintCheck extends AstNode {
   readonly type: "check";
   readonly expr: Expr;
@@ -247,7 +249,7 @@ export interface ConstraintCheck extends AstNode {
 
 export type ReferenceAction = "cascade" | "no action" | "restrict" | "set default" | "set null";
 
-/** FOREIGN KEY on a table, or REFERENCES on a column. */
+/** A foreign key: FOREIGN KEY on a table, or REFERENCES on a column. */
 export interface ConstraintForeignKey extends AstNode {
   readonly type: "foreign key";
   readonly columns: readonly Name[];
@@ -269,7 +271,7 @@ export type TableConstraint =
   | ConstraintExclude
   | ConstraintForeignKey;
 
-/** EXCLUDE USING gist (…): no two rows may satisfy all of its comparisons. */
+/** The constraint EXCLUDE USING gist (…): no two rows may satisfy all of its comparisons. */
 export interface ConstraintExclude extends AstNode {
   readonly type: "exclude";
   readonly parts: readonly ExcludedPart[];
@@ -286,7 +288,7 @@ export interface ExcludedPart {
 
 export interface TableConstraintKey extends AstNode {
   readonly type: "primary key" | "unique";
-  /** True for NULLS NOT DISTINCT. */
+  /** True if NULLS NOT DISTINCT was written. */
   readonly equalNulls?: true;
   readonly columns: readonly Name[];
   /** The columns listed after INCLUDE. */
@@ -297,13 +299,13 @@ export interface TableConstraintKey extends AstNode {
 export interface CreateIndexStatement extends AstNode {
   readonly type: "create index";
   readonly isUnique: boolean;
-  /** Set for CONCURRENTLY, with which the statement cannot run in a transaction. */
+  /** Set if CONCURRENTLY was written. The statement then cannot run in a transaction. */
   readonly isConcurrent?: true | undefined;
   readonly ifNotExists?: true | undefined;
-  /** The name; absent if it is derived from the table and columns. */
+  /** The name of the index; absent if it is derived from the table and columns. */
   readonly name?: Name | undefined;
   readonly table: QName;
-  /** The method, if the index is inverted; absent for a sorted index. */
+  /** The access method of an inverted index; absent for a sorted index. */
   readonly method?: "gin" | undefined;
   readonly columns: readonly IndexedColumn[];
   /**
@@ -311,7 +313,7 @@ export interface CreateIndexStatement extends AstNode {
    * the whole row.
    */
   readonly included?: readonly Name[];
-  /** True for NULLS NOT DISTINCT. */
+  /** True if NULLS NOT DISTINCT was written. */
   readonly equalNulls?: true;
   /** The condition of a partial index. */
   readonly where?: IndexedExpression | undefined;
@@ -330,13 +332,13 @@ export interface IndexedExpression extends AstNode {
 export interface IndexedColumn {
   readonly part: Name | IndexedExpression;
   readonly collation?: CollationNode | undefined;
-  /** The operator class, for a part of an inverted index. */
+  /** The operator class of a part of an inverted index. */
   readonly operatorClass?: Name | undefined;
   readonly order?: "asc" | "desc" | undefined;
   readonly nulls?: "first" | "last" | undefined;
 }
 
-/** ALTER INDEX … RENAME TO. */
+/** The statement ALTER INDEX … RENAME TO. */
 export interface AlterIndexStatement extends AstNode {
   readonly type: "alter index";
   readonly name: QName;
@@ -367,11 +369,11 @@ export type CommentedKind =
 export interface CommentStatement extends AstNode {
   readonly type: "comment on";
   readonly kind: CommentedKind;
-  /** The commented object; for a column or constraint, its table. */
+  /** The object to which the comment applies. For a column or constraint, this is its table. */
   readonly name: FunctionName | QName;
-  /** The column or constraint within `name`, if the comment describes one. */
+  /** The column or constraint within `name`, if the comment applies to one. */
   readonly part?: Name | undefined;
-  /** The comment; absent for NULL, which removes the comment. */
+  /** The text of the comment; absent for NULL, which removes the comment. */
   readonly comment?: string | undefined;
 }
 
@@ -434,7 +436,7 @@ export interface TableAlterationDropColumn extends AstNode {
   readonly behaviour?: DropBehaviour | undefined;
 }
 
-/** RENAME TO. The table stays in its namespace. */
+/** The ALTER TABLE action RENAME TO. The table stays in its namespace. */
 export interface TableAlterationRename extends AstNode {
   readonly type: "rename table";
   readonly to: Name;
@@ -461,7 +463,7 @@ export interface TableAlterationRenameConstraint extends AstNode {
   readonly to: Name;
 }
 
-/** ALTER CONSTRAINT, which changes when a foreign key is checked. */
+/** The ALTER TABLE action ALTER CONSTRAINT, which changes when a foreign key is checked. */
 export interface TableAlterationAlterConstraint extends AstNode {
   readonly type: "alter constraint";
   readonly constraint: Name;
@@ -528,8 +530,8 @@ export interface AlterColumnSimple extends AstNode {
 }
 
 /**
- * `MODIFY c t [NULL | NOT NULL]`. `notNull` is absent if neither NULL nor NOT NULL was
- * written.
+ * The ALTER TABLE action `MODIFY c t [NULL | NOT NULL]`. `notNull` is absent if neither NULL nor
+ * NOT NULL was written.
  */
 export interface TableAlterationModifyColumn extends AstNode {
   readonly type: "modify column";
@@ -538,7 +540,7 @@ export interface TableAlterationModifyColumn extends AstNode {
   readonly notNull?: boolean | undefined;
 }
 
-/** ADD with a CHECK, PRIMARY KEY or other table constraint. */
+/** The ALTER TABLE action ADD with a CHECK, PRIMARY KEY or other table constraint. */
 export interface TableAlterationAddConstraint extends AstNode {
   readonly type: "add constraint";
   readonly constraint: TableConstraint;
@@ -557,15 +559,15 @@ export interface TableAlterationValidate extends AstNode {
 }
 
 /**
- * SET (…), SET TBLPROPERTIES (…) and SET ACCESS LEVEL x. The last one becomes a single entry named
- * access_level.
+ * The ALTER TABLE actions SET (…), SET TBLPROPERTIES (…) and SET ACCESS LEVEL x. The last action
+ * becomes a single entry named access_level.
  */
 export interface TableAlterationSetOptions extends AstNode {
   readonly type: "set options";
   readonly options: readonly OptionEntry[];
 }
 
-/** RESET (…), with names in lower case. */
+/** The ALTER TABLE action RESET (…). The names are in lower case. */
 export interface TableAlterationResetOptions extends AstNode {
   readonly type: "reset options";
   readonly names: readonly Name[];
@@ -599,7 +601,7 @@ export interface CreateViewStatement extends AstNode {
   readonly query: SelectStatement;
   /** The SQL text of the query, which the catalog stores. */
   readonly source: string;
-  /** The kind of WITH CHECK OPTION; absent without one. */
+  /** The kind of WITH CHECK OPTION; absent if the option was not written. */
   readonly checkOption?: "cascaded" | "local" | undefined;
 }
 
@@ -623,20 +625,20 @@ export interface DropViewStatement extends AstNode {
 }
 
 /**
- * CREATE USER, with exactly one of `password`, `oauth` and `internal`. None of these must ever be
- * logged.
+ * The statement CREATE USER, with exactly one of `password`, `oauth` and `internal`. None of these
+ * values may ever be logged.
  */
 export interface CreateUserStatement extends AstNode {
   readonly type: "create user";
   readonly name: UserName;
   readonly ifNotExists?: true | undefined;
   readonly password?: string | undefined;
-  /** The OAuth settings as JSON text. */
+  /** The OAuth settings of the user as JSON text. */
   readonly oauth?: string | undefined;
   readonly internal?: true | undefined;
   readonly role?: Name | undefined;
   readonly email?: string | undefined;
-  /** The metadata as JSON text. */
+  /** The metadata of the user as JSON text. */
   readonly metadata?: string | undefined;
 }
 
@@ -649,7 +651,7 @@ export interface AlterUserStatement extends AstNode {
   readonly password?: string | undefined;
   readonly role?: Name | undefined;
   readonly email?: string | undefined;
-  /** The metadata as JSON text. */
+  /** The metadata of the user as JSON text. */
   readonly metadata?: string | undefined;
 }
 
@@ -666,7 +668,7 @@ export interface StorageSetting extends AstNode {
   readonly value: string;
 }
 
-/** CREATE STORAGE. Each setting occurs at most once. */
+/** The statement CREATE STORAGE. Each setting occurs at most once. */
 export interface CreateStorageStatement extends AstNode {
   readonly type: "create storage";
   readonly name: Name;

@@ -56,8 +56,8 @@ export interface ExprInteger extends AstNode {
   /** The value as a number, which is inexact beyond 2^53. */
   readonly value: number;
   /**
-   * The decimal digits without any `_`. A minus sign directly before the number (`-5`) is
-   * included.
+   * The decimal digits of the integer without any `_`. A minus sign directly before the number
+   * (`-5`) is included.
    */
   readonly text: string;
 }
@@ -106,7 +106,7 @@ export interface ExprNull extends AstNode {
 }
 
 /**
- * A literal that `normalizeStatement` lifted out of the SQL (extension). Its value is
+ * A slot for a literal that `normalizeStatement` lifted out of the SQL (extension). Its value is
  * `literals[index]` in the result of that call. The kind determines the type: integer is INT,
  * bigint is BIGINT, numeric is DECIMAL(precision, scale), and string is untyped like a quoted
  * literal.
@@ -122,7 +122,7 @@ export interface ExprSlot extends AstNode {
 
 export type LiteralKind = "integer" | "bigint" | "numeric" | "string";
 
-/** A parameter. `$1` has the name "$1" and the index 1. */
+/** A parameter of the statement. `$1` has the name "$1" and the index 1. */
 export interface ExprParameter extends AstNode {
   readonly type: "parameter";
   readonly name: string;
@@ -143,7 +143,7 @@ export interface ExprRef extends AstNode {
   readonly type: "ref";
   readonly table?: QName | undefined;
   /**
-   * Whether `*` stands only for the declared columns that are not generated, as in COPY
+   * Whether `*` refers only to the declared columns that are not generated, as in COPY
    * (extension).
    */
   readonly isDeclared?: true | undefined;
@@ -160,7 +160,7 @@ export interface ExprValueKeyword extends AstNode {
 }
 
 /**
- * Keywords that stand for a value. A form with parentheses, such as `CURRENT_TIMESTAMP(3)`, is a
+ * A keyword that represents a value. A form with parentheses, such as `CURRENT_TIMESTAMP(3)`, is a
  * call instead.
  */
 export type ValueKeyword =
@@ -183,7 +183,7 @@ export type ValueKeyword =
 export interface ExprList extends AstNode {
   readonly type: "list" | "array";
   readonly expressions: readonly Expr[];
-  /** The expressions in compact form, used for an array or an IN list of many plain literals. */
+  /** The expressions in compact form; set for an array or an IN list of many plain literals. */
   readonly literals?: LiteralList | undefined;
 }
 
@@ -199,8 +199,8 @@ export interface ExprArrayIndex extends AstNode {
   readonly array: Expr;
   readonly index: Expr;
   /**
-   * True if the array is itself a subscripted expression in parentheses, as in `(a[1:2])[1]`. Its
-   * own subscripts are applied first (extension).
+   * True if the array is itself a subscripted expression in parentheses, as in `(a[1:2])[1]`. The
+   * subscripts inside the parentheses are applied first (extension).
    */
   readonly ofWhole?: boolean | undefined;
 }
@@ -212,8 +212,8 @@ export interface ExprArraySlice extends AstNode {
   readonly from?: Expr | undefined;
   readonly to?: Expr | undefined;
   /**
-   * True if the array is itself a subscripted expression in parentheses. Its own subscripts are
-   * applied first.
+   * True if the array is itself a subscripted expression in parentheses. The subscripts inside the
+   * parentheses are applied first.
    */
   readonly ofWhole?: boolean | undefined;
 }
@@ -228,9 +228,9 @@ export interface ExprField extends AstNode {
 }
 
 /**
- * A binary operator. `<>` is represented as "!=". The right side of IN is a `list` or a query. The
- * right side of `= ANY (…)` is a `call` named any, some or all with a single argument: a query or
- * an array.
+ * A binary operation. `<>` is represented as "!=". The right side of IN is a `list` or a query.
+ * The right side of `= ANY (…)` is a `call` named any, some or all with a single argument: a query
+ * or an array.
  */
 export interface ExprBinary extends AstNode {
   readonly type: "binary";
@@ -272,7 +272,7 @@ export type BinaryOperator =
 
 /**
  * The operators that PostgreSQL's precedence table lists as "any other operator". JSON `->` with a
- * constant is binary as well.
+ * constant is also represented as a binary operator.
  */
 export type SymbolOperator =
   | "||"
@@ -327,7 +327,7 @@ export type SymbolOperator =
   | "<#>";
 
 /**
- * A unary operator. `ISNULL` is represented as "IS NULL". A minus sign before a number is part of
+ * A unary operation. `ISNULL` is represented as "IS NULL". A minus sign before a number is part of
  * the literal instead.
  */
 export interface ExprUnary extends AstNode {
@@ -384,7 +384,7 @@ export interface ExprCollate extends AstNode {
   readonly collation: CollationNode;
 }
 
-/** CASE. The simple form has a `value`; the searched form has none. */
+/** A CASE expression. The simple form has a `value`; the searched form has none. */
 export interface ExprCase extends AstNode {
   readonly type: "case";
   readonly value?: Expr | undefined;
@@ -399,7 +399,7 @@ export interface ExprWhen extends AstNode {
 
 /**
  * A call to a function, aggregate or window function. This node also represents the following
- * forms, distinguished by the name of `function`: `exists` (one argument, a query),
+ * special forms, distinguished by the name of `function`: `exists` (one argument, a query),
  * `any`/`some`/`all` (see {@linkcode ExprBinary}), `coalesce`, `nullif`, `greatest`, `least`,
  * `grouping`, `file` (one string: FILE('part')), `position` (with the arguments needle, haystack),
  * `normalize` (the form is a string), `current_timestamp(3)`, `trim(x)`.
@@ -412,7 +412,7 @@ export interface ExprCall extends AstNode {
    * The name of each argument, as in `f(a => 1)`; undefined for a positional argument (extension).
    */
   readonly argNames?: readonly (string | undefined)[] | undefined;
-  /** Whether VARIADIC precedes the last argument (extension). */
+  /** Whether VARIADIC was written before the last argument (extension). */
   readonly isVariadic?: true | undefined;
   readonly distinct?: "all" | "distinct" | undefined;
   readonly orderBy?: readonly OrderByStatement[] | undefined;
@@ -426,26 +426,26 @@ export interface ExprCall extends AstNode {
    * been resolved (extension).
    */
   readonly rangeType?: RangeType | undefined;
-  /** How the arguments of a form of SQL/XML are written (extension). */
+  /** The syntax of an SQL/XML call, which determines the meaning of its arguments (extension). */
   readonly xml?: XmlSyntax | undefined;
 }
 
 /** A window: `OVER (…)`, `OVER w` or the definition in `WINDOW w AS (…)`. */
 export interface CallOver extends AstNode {
-  /** The name in `OVER w`. If it is present, all other members are absent (extension). */
+  /** The window name in `OVER w`. If it is present, all other members are absent (extension). */
   readonly name?: Name | undefined;
   /** The named window that `OVER (w …)` extends (extension). */
   readonly base?: Name | undefined;
   readonly partitionBy?: readonly Expr[] | undefined;
   readonly orderBy?: readonly OrderByStatement[] | undefined;
   /**
-   * The frame (extension). If it is absent, the frame is RANGE BETWEEN UNBOUNDED PRECEDING AND
-   * CURRENT ROW.
+   * The window frame (extension). If it is absent, the frame is RANGE BETWEEN UNBOUNDED PRECEDING
+   * AND CURRENT ROW.
    */
   readonly frame?: WindowFrame | undefined;
 }
 
-/** A frame, such as `ROWS BETWEEN 1 PRECEDING AND CURRENT ROW EXCLUDE TIES` (extension). */
+/** A window frame, such as `ROWS BETWEEN 1 PRECEDING AND CURRENT ROW EXCLUDE TIES` (extension). */
 export interface WindowFrame extends AstNode {
   readonly mode: "rows" | "range" | "groups";
   readonly start: FrameBound;
@@ -455,8 +455,8 @@ export interface WindowFrame extends AstNode {
 }
 
 /**
- * A bound of a frame (extension). The first five types are listed in the order of their positions
- * in a partition.
+ * A bound of a window frame (extension). The first five types are listed in the order of their
+ * positions in a partition.
  */
 export interface FrameBound extends AstNode {
   readonly type:
@@ -465,7 +465,7 @@ export interface FrameBound extends AstNode {
     | "current row"
     | "following"
     | "unbounded following";
-  /** The offset of the bound; present only for preceding and following. */
+  /** The offset of the bound; present only for PRECEDING and FOLLOWING. */
   readonly offset?: Expr | undefined;
 }
 

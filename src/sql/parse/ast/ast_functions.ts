@@ -14,10 +14,12 @@ export type FunctionDefinition =
 
 export type FunctionVolatility = "immutable" | "stable" | "volatile";
 
-/** The language of a body that is a program rather than a single SQL query. */
+/** The language of a function body that is a program rather than a single SQL query. */
 export type ProgramLanguage = "plpgsql" | "sql";
 
-/** CREATE FUNCTION or CREATE PROCEDURE. The body is a single SQL query or a program. */
+/**
+ * The statement CREATE FUNCTION or CREATE PROCEDURE. The body is a single SQL query or a program.
+ */
 export interface CreateFunctionStatement extends AstNode {
   readonly type: "create function";
   readonly orReplace?: true | undefined;
@@ -30,13 +32,15 @@ export interface CreateFunctionStatement extends AstNode {
   readonly isSet: boolean;
   readonly isStrict: boolean;
   readonly volatility: FunctionVolatility;
-  /** The query; absent if the body is a program. */
+  /** The query that is the function body; absent if the body is a program. */
   readonly query?: SelectStatement | undefined;
-  /** The language of a program; absent if the body is a single SQL query. */
+  /**
+   * The language of a function body that is a program; absent if the body is a single SQL query.
+   */
   readonly program?: ProgramLanguage | undefined;
   /** Set if the statement creates a procedure, which can be called only by CALL. */
   readonly isProcedure?: true | undefined;
-  /** The text of the body, which the catalog stores. */
+  /** The text of the function body, which the catalog stores. */
   readonly source: string;
 }
 
@@ -76,7 +80,7 @@ export interface FunctionParameterNode extends AstNode {
   readonly name?: Name | undefined;
   readonly dataType: DataTypeDef;
   readonly default?: Expr | undefined;
-  /** The SQL text of the default. */
+  /** The SQL text of the parameter's default. */
   readonly source?: string | undefined;
 }
 
@@ -87,11 +91,11 @@ export interface FunctionParameterNode extends AstNode {
 export interface FunctionName extends QName {
   /** Set if the statement applies only to aggregates, to functions, or to procedures. */
   readonly kind?: "aggregate" | "function" | "procedure" | undefined;
-  /** The types of the input parameters; absent if the text has no parentheses. */
+  /** The types of the input parameters; absent if the function was written without parentheses. */
   readonly parameters?: readonly FunctionParameterNode[] | undefined;
 }
 
-/** ALTER FUNCTION, ALTER PROCEDURE or ALTER ROUTINE. */
+/** The statement ALTER FUNCTION, ALTER PROCEDURE or ALTER ROUTINE. */
 export interface AlterFunctionStatement extends AstNode {
   readonly type: "alter function";
   readonly name: FunctionName;
@@ -102,19 +106,22 @@ export type FunctionChange =
   | { readonly type: "rename"; readonly to: Name }
   | ({ readonly type: "set clauses" } & FunctionClauses);
 
-/** The clauses of a function that ALTER FUNCTION can change; undefined if not written. */
+/**
+ * The clauses of a function that ALTER FUNCTION can change. A clause that is not written is
+ * undefined.
+ */
 export interface FunctionClauses {
   readonly isStrict?: boolean | undefined;
   readonly volatility?: FunctionVolatility | undefined;
 }
 
-/** CALL, which calls a procedure. */
+/** The statement CALL, which calls a procedure. */
 export interface CallStatement extends AstNode {
   readonly type: "call procedure";
   readonly call: ExprCall;
 }
 
-/** DO with a PL/pgSQL block. */
+/** The statement DO with a PL/pgSQL block. */
 export interface DoBlockStatement extends AstNode {
   readonly type: "do block";
   readonly source: string;

@@ -4,16 +4,19 @@ import type { IndexedColumn, IndexedExpression } from "./ast_definitions.ts";
 
 export type PartitionStrategy = "hash" | "list" | "range";
 
-/** A column or an expression by which a table is partitioned, with its COLLATE. */
+/** A column or expression by which a table is partitioned, with its collation. */
 export type PartitionByKey = Pick<IndexedColumn, "collation" | "part">;
 
-/** `PARTITION BY strategy (key, …)`. */
+/** The clause `PARTITION BY strategy (key, …)`. */
 export interface PartitionBy extends AstNode {
   readonly strategy: PartitionStrategy;
   readonly keys: readonly PartitionByKey[];
 }
 
-/** A value in a range bound. MINVALUE is below all values, and MAXVALUE above. */
+/**
+ * A value in a range bound of a partition. MINVALUE is below all values, and MAXVALUE is above all
+ * values.
+ */
 export type RangeValue = IndexedExpression | "maxvalue" | "minvalue";
 
 /** The bounds of a partition: `DEFAULT`, or `FOR VALUES …`. */
@@ -29,13 +32,13 @@ export type PartitionBounds = AstNode &
     | { readonly kind: "hash"; readonly modulus: number; readonly remainder: number }
   );
 
-/** `PARTITION OF parent bounds`. */
+/** The clause `PARTITION OF parent bounds`. */
 export interface PartitionOf {
   readonly parent: QName;
   readonly bounds: PartitionBounds;
 }
 
-/** `ALTER TABLE t ATTACH PARTITION p bounds`. */
+/** The statement `ALTER TABLE t ATTACH PARTITION p bounds`. */
 export interface AttachPartitionStatement extends AstNode {
   readonly type: "attach partition";
   readonly table: QNameAliased;
@@ -44,7 +47,7 @@ export interface AttachPartitionStatement extends AstNode {
   readonly bounds: PartitionBounds;
 }
 
-/** `ALTER TABLE t DETACH PARTITION p`. */
+/** The statement `ALTER TABLE t DETACH PARTITION p`. */
 export interface DetachPartitionStatement extends AstNode {
   readonly type: "detach partition";
   readonly table: QNameAliased;

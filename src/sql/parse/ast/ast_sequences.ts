@@ -57,10 +57,10 @@ interface SequenceCycle extends AstNode {
   readonly cycles: boolean;
 }
 
-/** OWNED BY. The last part of the qualified name is the column. */
+/** The option OWNED BY. The last part of the qualified name is the column. */
 export interface SequenceOwned extends AstNode {
   readonly type: "owned by";
-  /** The column; absent for OWNED BY NONE. */
+  /** The column that owns the sequence; absent for OWNED BY NONE. */
   readonly column?: { readonly table: QName; readonly name: Name } | undefined;
 }
 

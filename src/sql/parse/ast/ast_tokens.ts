@@ -19,11 +19,11 @@ export interface Expiry extends AstNode {
 }
 
 /**
- * A scope: `READ`, `WRITE`, `DEFINE`, `ACT` or `NAMESPACE name`. The parser accepts any word;
- * unknown ones are rejected when the statement runs.
+ * A scope of a service token: `READ`, `WRITE`, `DEFINE`, `ACT` or `NAMESPACE name`. The parser
+ * accepts any word; unknown words are rejected when the statement runs.
  */
 export interface TokenScopeNode extends AstNode {
-  /** The word in lower case. */
+  /** The scope's keyword in lower case. */
   readonly word: string;
   /** The name after NAMESPACE; absent for other words. */
   readonly namespace?: Name | undefined;
@@ -33,7 +33,7 @@ export interface CreateTokenStatement extends AstNode {
   readonly type: "create token";
   readonly name: Name;
   readonly user: UserName;
-  /** The expiry; absent if it is not written, and for EXPIRES NEVER. */
+  /** The expiry; absent if it was not written, and for EXPIRES NEVER. */
   readonly expires?: Expiry | undefined;
   readonly scopes?: readonly TokenScopeNode[] | undefined;
 }

@@ -76,7 +76,7 @@ export interface ClearTopicStatement extends AstNode {
   readonly name: QName;
 }
 
-/** CONSUME. An absent member means the default. */
+/** The statement CONSUME. If a member is absent, its default applies. */
 export interface ConsumeStatement extends AstNode {
   readonly type: "consume";
   readonly topic: QName;
@@ -87,7 +87,7 @@ export interface ConsumeStatement extends AstNode {
   readonly noAck?: true | undefined;
 }
 
-/** ACK, with exactly one of `upTo` and `offsets`. */
+/** The statement ACK, with exactly one of `upTo` and `offsets`. */
 export interface AckStatement extends AstNode {
   readonly type: "ack";
   readonly topic: QName;
@@ -104,7 +104,7 @@ export interface CreateWebhookStatement extends AstNode {
   readonly ifNotExists?: true | undefined;
   readonly topic: QName;
   readonly url: string;
-  /** The offset of the webhook's URL in the SQL. */
+  /** The offset in the SQL at which the webhook's URL begins. */
   readonly urlStart: number;
   readonly secret?: string | undefined;
   readonly options?: readonly OptionEntry[] | undefined;
@@ -117,7 +117,7 @@ export interface AlterWebhookStatement extends AstNode {
     | {
         readonly type: "set url";
         readonly url: string;
-        /** The offset of the webhook's URL in the SQL. */
+        /** The offset in the SQL at which the webhook's URL begins. */
         readonly urlStart: number;
       }
     | { readonly type: "set secret"; readonly secret: string }

@@ -25,25 +25,28 @@ export interface CreateTriggerStatement extends AstNode {
   /** The columns listed after UPDATE OF. */
   readonly columns?: readonly Name[] | undefined;
   readonly level: "row" | "statement";
-  /** The names that REFERENCING gives to the rows before and after the statement. */
+  /**
+   * The names that REFERENCING assigns to the transition tables, which contain the rows before and
+   * after the statement.
+   */
   readonly oldTable?: Name | undefined;
   readonly newTable?: Name | undefined;
-  /** Set for a constraint trigger. */
+  /** The deferral of a constraint trigger; absent for any other trigger. */
   readonly constraint?: TriggerDeferralNode | undefined;
   readonly when?: Expr | undefined;
-  /** The SQL text of the condition. */
+  /** The SQL text of the trigger's WHEN condition. */
   readonly source?: string | undefined;
   readonly function: QName;
   readonly arguments: readonly string[];
 }
 
-/** When a constraint trigger runs. */
+/** Determines when a constraint trigger runs. */
 export interface TriggerDeferralNode {
   readonly deferrable?: boolean | undefined;
   readonly initially?: "deferred" | "immediate" | undefined;
 }
 
-/** ALTER TRIGGER … RENAME TO. */
+/** The statement ALTER TRIGGER … RENAME TO. */
 export interface AlterTriggerStatement extends AstNode {
   readonly type: "alter trigger";
   readonly name: Name;
@@ -58,7 +61,7 @@ export interface DropTriggerStatement extends AstNode {
   readonly ifExists?: true | undefined;
 }
 
-/** ENABLE TRIGGER or DISABLE TRIGGER of ALTER TABLE. */
+/** The ALTER TABLE action ENABLE TRIGGER or DISABLE TRIGGER. */
 export interface TableAlterationTriggers extends AstNode {
   readonly type: "enable trigger" | "disable trigger";
   /** The name of the trigger; absent for ALL and USER, which both mean all triggers. */

@@ -1,6 +1,6 @@
 /**
- * Defines the syntax tree of user-defined types, and of DO. See `ast.ts` for the rules that apply
- * to all nodes.
+ * Defines the syntax tree of statements about user-defined types, and of DO. See `ast.ts` for the
+ * rules that apply to all nodes.
  */
 import type { AstNode, CollationNode, DataTypeDef, Expr, Name, OptionEntry, QName } from "./ast.ts";
 import type {
@@ -25,7 +25,7 @@ export interface CreateCollationStatement extends AstNode {
   readonly type: "create collation";
   readonly name: QName;
   readonly ifNotExists?: true | undefined;
-  /** The collation to copy, or the options of the new one. */
+  /** The collation to copy, or the options of the new collation. */
   readonly source: CollationNode | readonly OptionEntry[];
 }
 
@@ -119,7 +119,7 @@ export interface AlterTypeStatement extends AstNode {
 
 export type TypeChange = AddLabel | RefreshVersion | RenameLabel | RenameType;
 
-/** REFRESH VERSION, an action of ALTER COLLATION. */
+/** The ALTER COLLATION action REFRESH VERSION. */
 export interface RefreshVersion extends AstNode {
   readonly type: "refresh version";
 }
@@ -128,7 +128,7 @@ export interface AddLabel extends AstNode {
   readonly type: "add value";
   readonly label: LabelNode;
   readonly ifNotExists?: true | undefined;
-  /** The position of a new label; absent if it is added at the end. */
+  /** The position of a new enum label; absent if it is added at the end. */
   readonly place?: { readonly side: "before" | "after"; readonly neighbour: LabelNode } | undefined;
 }
 
@@ -146,14 +146,14 @@ interface RenameType extends AstNode {
 /** The statement DROP TYPE or DROP DOMAIN. */
 export interface DropTypeStatement extends AstNode {
   readonly type: "drop type";
-  /** The keyword after DROP, unless it is TYPE. */
+  /** The keyword after DROP, unless the keyword is TYPE. */
   readonly kind?: "collation" | "domain" | undefined;
   readonly names: readonly QName[];
   readonly ifExists?: true | undefined;
   readonly cascade?: DropBehaviour | undefined;
 }
 
-/** DO with a single definition. The statement changes nothing if the object already exists. */
+/** The statement DO with a single definition. It changes nothing if the object already exists. */
 export interface DoStatement extends AstNode {
   readonly type: "do";
   readonly statement: TolerantDefinition;

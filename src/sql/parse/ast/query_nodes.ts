@@ -33,14 +33,16 @@ export function isSelectNode(node: Expr | Statement): node is SelectStatement {
   return SELECT_TYPES.has(node.type);
 }
 
-/** Returns the block that determines the rows of a query; undefined if there are several. */
+/**
+ * Returns the block that determines the rows of a query; undefined if there are several blocks.
+ */
 export function coreOf(node: SelectStatement): SelectFromStatement | undefined {
   if (node.type === "select") return node;
   const isWith = node.type === "with" || node.type === "with recursive";
   return isWith && isSelectNode(node.in) ? coreOf(node.in) : undefined;
 }
 
-/** Returns a query in which a different block replaces the one that {@linkcode coreOf} returns. */
+/** Returns a query in which the block that {@linkcode coreOf} returns is replaced. */
 export function mapCore(
   node: SelectStatement,
   change: (core: SelectFromStatement) => SelectFromStatement,
@@ -51,7 +53,7 @@ export function mapCore(
   return { ...node, in: mapCore(node.in, change) };
 }
 
-/** Whether a part of a tree is a query, or an array built from a query's rows. */
+/** Whether a part of a syntax tree is a query, or an array built from the rows of a query. */
 export function holdsQuery(part: object): boolean {
   if (!("type" in part) || typeof part.type !== "string") return false;
   return part.type === "array select" || SELECT_TYPES.has(part.type);
@@ -72,7 +74,10 @@ export function isQueryNode(node: Statement): node is QueryStatement {
   return isSelectNode(node) || isChangeNode(node);
 }
 
-/** Whether a statement changes rows, or has a WITH clause before a statement that does. */
+/**
+ * Whether a statement changes rows, with or without a WITH clause. The entries of the WITH clause
+ * are not considered.
+ */
 export function isChanging(node: QueryStatement): boolean {
   return isChangeNode(node) || ("bind" in node && isChangeNode(node.in));
 }
@@ -85,7 +90,7 @@ export function changesRows(node: QueryStatement): boolean {
 }
 
 /**
- * Returns the statement that reads or writes rows: the statement itself, or the one nested in
+ * Returns the statement that reads or writes rows: the given statement, or the statement nested in
  * EXECUTE AS, EXPLAIN or DECLARE.
  */
 export function rowsNode(node: Statement): QueryStatement | undefined {
@@ -103,7 +108,10 @@ export function rowsNode(node: Statement): QueryStatement | undefined {
 
 const callQueries = new WeakMap<CallStatement, SelectFromStatement>();
 
-/** Returns a query that calls the procedure. Its columns are the procedure's outputs. */
+/**
+ * Returns a query that calls the procedure of a CALL statement. Its columns are the procedure's
+ * outputs.
+ */
 export function callQuery(node: CallStatement): SelectFromStatement {
   const known = callQueries.get(node);
   if (known !== undefined) return known;
@@ -133,16 +141,13 @@ export function ownDataNode(node: Statement): Statement | undefined {
   return type === "export user data" || type === "show export" ? node.statement : undefined;
 }
 
-/** Returns a COPY TO: the statement itself, or the one nested in EXECUTE AS. */
+/** Returns a COPY TO statement: the given statement, or the statement nested in EXECUTE AS. */
 export function copyToNode(node: Statement): CopyToStatement | undefined {
   const inner = node.type === "execute as" ? node.statement : node;
   return inner.type === "copy to" ? inner : undefined;
 }
 
-/**
- * Returns the source of a COPY FROM: that of the statement itself, or of the one nested in EXECUTE
- * AS.
- */
+/** Returns the source of a COPY FROM statement, which may be nested in EXECUTE AS. */
 export function copySourceNode(node: Statement): CopySourceStatement | undefined {
   const inner = node.type === "execute as" ? node.statement : node;
   return inner.type === "insert" && inner.insert.type === "copy source" ? inner.insert : undefined;

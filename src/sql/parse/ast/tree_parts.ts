@@ -1,12 +1,10 @@
-/**
- * Visits all parts of a syntax tree, for searching, comparing or copying it.
- */
+/** Visits all parts of a syntax tree, in order to search, compare or copy it. */
 import type { Location } from "./ast.ts";
 
 /**
- * Yields a part and every object and list below it, parents first, in the order of the tree. The
- * values of a long list of literals are left out: their nodes are created only on demand, and they
- * contain no names, calls or queries.
+ * Yields a part of a syntax tree and every object and list below it, parents first, in the order
+ * of the tree. The values of a long list of literals are omitted: their nodes are created only on
+ * demand, and they contain no names, calls or queries.
  *
  * @param insideOf Returns the contents of a part. It is called after that part has been yielded.
  */
@@ -24,13 +22,15 @@ export function* partsOf(
   }
 }
 
-/** Whether a value in a tree is a node or a list. Either may contain further nodes. */
+/**
+ * Whether a value in a syntax tree is a node or a list, either of which may contain further nodes.
+ */
 export function isPart(value: unknown): value is object {
   return typeof value === "object" && value !== null && !ArrayBuffer.isView(value);
 }
 
 /**
- * Returns the direct contents of a part, both nodes and plain values, in the order of the tree.
+ * Returns the direct contents of a part of a syntax tree, both nodes and plain values, in order.
  */
 export function directPartsOf(part: object): readonly unknown[] {
   const keys = Object.keys(part);
@@ -39,9 +39,9 @@ export function directPartsOf(part: object): readonly unknown[] {
 }
 
 /**
- * Rewrites every object and list of a tree, contents first. Returns the same tree if nothing
- * changes. Long lists of literals keep their contents. The function uses its own stack instead of
- * recursion, because a chain of thousands of operators is a deep tree.
+ * Rewrites every object and list of a syntax tree, contents first. Returns the same tree if
+ * nothing changes. Long lists of literals keep their contents. The function uses an explicit stack
+ * instead of recursion, because a chain of thousands of operators is a deep tree.
  */
 export function rewritten<Tree extends object>(root: Tree, change: (part: object) => object): Tree {
   const done = new Map<object, object>();
@@ -60,8 +60,8 @@ export function rewritten<Tree extends object>(root: Tree, change: (part: object
 }
 
 /**
- * Rewrites the direct contents of a part. Returns the same part if nothing changes. A long list of
- * literals keeps its contents.
+ * Rewrites the direct contents of a part of a syntax tree. Returns the same part if nothing
+ * changes. A long list of literals keeps its contents.
  */
 export function changedPart(part: object, change: (inside: object) => object): object {
   if (holdsLiterals(part)) return part;
@@ -79,8 +79,8 @@ export function changedPart(part: object, change: (inside: object) => object): o
 }
 
 /**
- * Copies a tree, giving all nodes the same location. The values of a long list of literals are
- * copied on demand.
+ * Copies a syntax tree, and gives all nodes the same location. The values of a long list of
+ * literals are copied on demand.
  */
 export function relocated<Tree extends object>(tree: Tree, location: Location): Tree {
   return copyOf(tree, location) as Tree;
@@ -110,8 +110,8 @@ function copyOf(part: unknown, location: Location): unknown {
 }
 
 /**
- * Whether two trees are equal except for their locations. Trees with long lists of literals always
- * count as different, because these lists are not compared.
+ * Whether two syntax trees are equal except for their locations. Trees with long lists of literals
+ * always count as different, because these lists are not compared.
  */
 export function sameTree(left: unknown, right: unknown): boolean {
   if (left === right) return true;
