@@ -5,7 +5,7 @@
  *
  * The samples of a pair alternate in random order, so that a busy machine slows down both sides
  * alike. The run also adds a few milliseconds to the times of one side of each pair, as a leak
- * would, and must detect them.
+ * would, and must detect this delay.
  *
  * Exits with 1 if a pair leaks, or if an added delay is not detected.
  */
@@ -26,7 +26,10 @@ const { samples, seed } = readOptions({
 
 interface Pair {
   readonly name: string;
-  /** The functions that send the requests for the two sides. Each uses different names. */
+  /**
+   * The functions that send the requests for the two sides of a pair. Each call uses a different
+   * name.
+   */
   readonly sides: readonly [(index: number) => Sent, (index: number) => Sent];
 }
 

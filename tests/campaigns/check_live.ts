@@ -54,12 +54,12 @@ if (injected === undefined) {
   });
 }
 
-/** Returns whether no fault was found in the subscriptions that no injected fault damages. */
+/** Returns whether the subscriptions without an injected fault are free of faults. */
 function isSound({ faults }: CheckReport): boolean {
   return Object.values(faults).every((count) => count === 0);
 }
 
-/** Does a single run, and prints its report. */
+/** Runs the check once, and prints its report. */
 async function run(seedOfRun: number, sought: readonly InjectedFault[]): Promise<CheckReport> {
   process.stdout.write(
     `check_live: ${changes} changes, ${writers} writers, ${subscriptions} subscriptions, ` +

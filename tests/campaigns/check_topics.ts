@@ -6,11 +6,11 @@
  *
  * Writers run transactions over three tables on the real server. Six groups of one to eight
  * consumers work through four topics with filters, all operations and all payloads. Consumers
- * crash with messages in hand, sleep for longer than their claims last, and acknowledge late. The
- * server itself is stopped and killed during the run. The expected messages are computed from the
- * writers' acknowledgements alone. Exits with 1 if anything is wrong. With `--inject`, the
- * campaign damages what some groups receive or do, and exits with 0 only if it reports these
- * groups and no others.
+ * crash while they hold messages, sleep for longer than their claims last, and acknowledge late.
+ * The server itself is stopped and killed during the run. The expected messages are computed from
+ * the writers' acknowledgements alone. Exits with 1 if anything is wrong. With `--inject`, the
+ * campaign damages the messages or the actions of some groups, and exits with 0 only if it reports
+ * these groups and no others.
  */
 import {
   countOption,
@@ -51,7 +51,7 @@ if (injected === undefined) {
   });
 }
 
-/** Returns whether nothing is wrong in the groups that no injected fault damages. */
+/** Returns whether the groups without an injected fault are free of faults. */
 function isSound({ faults }: CheckReport): boolean {
   return Object.values(faults).every((count) => count === 0);
 }

@@ -2,13 +2,13 @@
  * Sends the real server statements that exceed its resources, while an ordinary client goes on
  * working.
  *
- * Each kind gets a new server whose statements may use 64 MiB of memory. A victim in its own
- * process inserts rows, reads by key and follows its own rows a hundred times a second. The
- * statements of the kind are sent one after another for --seconds, each at least once, and each
- * may take --statement-seconds. The following count as faults: a wrong result; a failure that is
- * not a clear refusal; an exit of the server; a refusal of the victim, or no response to it; a
- * 99th percentile of the victim's waits above --p99 ms; memory that grows by more than the budget
- * plus 200 MB. Exits with 1 if there is any fault.
+ * Each kind of statement gets a new server, on which a statement may use 64 MiB of memory. A
+ * victim in its own process inserts rows, reads by key and follows its own rows a hundred times a
+ * second. The statements of the kind are sent one after another for --seconds, each at least once,
+ * and each may take --statement-seconds. The following count as faults: a wrong result; a failure
+ * that is not a clear refusal; an exit of the server; a refusal of the victim, or no response to
+ * it; a 99th percentile of the victim's waits above --p99 ms; memory that grows by more than the
+ * budget plus 200 MB. Exits with 1 if there is any fault.
  *
  * `grammar` repeats each construct of the grammar --from times in one request, then --factor times
  * as often, and so on, until the SQL is refused or reaches the length limit. An ordinary user
@@ -33,7 +33,7 @@ import { ATTACK_NAMES } from "./exhaustion/attacks.ts";
 import { multiplyGrammar } from "./exhaustion/multiply.ts";
 import { type ExhaustionReport, runAttack } from "./exhaustion/run.ts";
 
-/** For each injected fault, the text in the report that shows that it was found. */
+/** For each injected fault, the text by which the report shows that the fault was found. */
 const FOUND_AS = { hold: "a read waited", memory: "memory grew" } as const;
 
 const options = readOptions({

@@ -7,7 +7,7 @@
  * condition is true, false and NULL. `fuzz_sql/laws.ts` lists all laws. A law that does not hold
  * is printed with the seed of its round and in the shortest form that still breaks it, and the
  * script exits with 1. With `--inject`, some results lose a row. The script then ends once it
- * finds that, or exits with 1.
+ * finds the lost row, or exits with 1.
  */
 
 import { countOption, flag, readOptions, seedOption } from "../../scripts/support/arguments.ts";
@@ -34,8 +34,8 @@ const LAWS_PER_ROUND = 60;
 const SHRINK_TRIES_MAX = 400;
 const ROWS_SHOWN_MAX = 6;
 const PROGRESS_EVERY = 1000;
-// One in this many queries loses a row. Whether a query does is determined by its own SQL, so it
-// is the same in every run.
+// One in this many queries loses a row. The SQL of a query determines whether it does, so the
+// result is the same in every run.
 const INJECTED_EVERY = 50;
 type Refusal = NonNullable<SqlResponse["error"]>;
 
@@ -100,8 +100,8 @@ async function runRound(seed: number): Promise<void> {
 }
 
 /**
- * Returns the difference between the results of the two queries; undefined if they agree,
- * "refused" if they cannot be compared.
+ * Returns the difference between the results of two queries; undefined if they agree, "refused" if
+ * they cannot be compared.
  */
 async function violationOf({
   isOfParts = false,
@@ -132,8 +132,8 @@ async function violationOf({
 }
 
 /**
- * Returns 0 for an error about a value that only one of the two queries may compute, 1 for invalid
- * SQL, and 2 for a defect.
+ * Returns the severity of a refusal: 0 for an error about a value that only one of the two queries
+ * may compute, 1 for invalid SQL, and 2 for a defect.
  */
 function weightOf({ code }: Refusal): number {
   if (OF_VALUES.has(code)) return 0;

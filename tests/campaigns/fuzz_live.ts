@@ -36,14 +36,14 @@ import { bundleWithFault, PLANTED_FAULTS, type PlantedFault } from "./fuzz_live/
 import { type Finding, READER, Round, type Totals } from "./fuzz_live/round.ts";
 
 /**
- * The number of findings after which a run ends, because further ones would reveal nothing new. If
- * a fault is injected, a single finding is enough.
+ * The number of findings after which a run ends, because further findings would reveal nothing
+ * new. If a fault is injected, a single finding is enough.
  */
 const FINDINGS_MAX = 20;
 
 /**
  * The settings of the workers in `scripts/test.ts`. Each query runs a few dozen times, and each
- * server lives for a few minutes, so code that is compiled again to run faster does not pay off.
+ * server lives for a few minutes, so recompiling code to run faster does not pay off.
  */
 const QUICK_START = { BUN_JSC_useFTLJIT: "0", MIMALLOC_PURGE_DELAY: "1000" };
 

@@ -1,7 +1,7 @@
 /**
  * The ordinary client alongside the abuse, in its own process. A hundred times a second, the
  * victim inserts a row or reads one by key, and it follows its own rows. It prints "ready" once it
- * is working, and its report as JSON when told to on its standard input.
+ * is working. When told to on its standard input, it prints its report as JSON.
  *
  *     bun tests/campaigns/abuse/victim.ts '{"url":"http://127.0.0.1:2900","token":"…"}'
  */

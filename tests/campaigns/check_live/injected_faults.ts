@@ -1,6 +1,7 @@
 /**
- * Server faults that the checker must notice. Each damages a frame of one subscription on its way
- * from the socket, the position of a resume, or the rows that the client holds.
+ * Injects server faults that the checker must notice. Each fault damages a frame of one
+ * subscription on its way from the socket, the position of a resume, or the rows that the client
+ * holds.
  */
 import { isOneOf } from "../../../scripts/support/arguments.ts";
 import type { Faults } from "./judge.ts";
@@ -25,7 +26,7 @@ const FRAME_FAULTS = [
 export type InjectedFault = (typeof FRAME_FAULTS)[number] | "late_resume" | "view";
 export const INJECTED_FAULTS: readonly InjectedFault[] = [...FRAME_FAULTS, "late_resume", "view"];
 
-/** How many changes the subscription to be damaged receives before the fault. */
+/** How many changes a subscription receives undamaged before its fault is injected. */
 const SOUND_CHANGES = 50;
 
 /**
@@ -35,7 +36,7 @@ const SOUND_CHANGES = 50;
 export const FOUND_AS: Readonly<Record<InjectedFault, readonly (keyof Faults)[]>> = {
   lost: ["missed"],
   doubled: ["doubled"],
-  // If the connection breaks between the swapped messages, the later one is lost.
+  // If the connection breaks between the swapped messages, the later message is lost.
   swapped: ["outOfOrder", "missed"],
   altered: ["wrong"],
   boundary: ["aboveBoundary", "wrong", "missed"],

@@ -9,7 +9,7 @@
  *     doubled         a sequence id came a second time on one connection
  *     out of order    a sequence id came after a higher one
  *     above boundary  a row of a snapshot was newer than the boundary of that snapshot
- *     unlike          what the client holds is not what SELECT gives at the same seq
+ *     unlike          the client's rows differ from the result of SELECT at the same seq
  *     wrong           anything else: another type, other cells, an id never written
  */
 import type { Partition, Version } from "./ledger.ts";
@@ -41,7 +41,7 @@ export type ReaderEvent =
       readonly isLast: boolean;
     }
   | { readonly kind: "change"; readonly change: WireChange }
-  /** A pong, which confirms that everything up to this seq has been sent. */
+  /** A pong, confirming that everything up to this seq has been sent. */
   | { readonly kind: "position"; readonly seq: number };
 
 export interface Faults {
@@ -79,9 +79,11 @@ export class Judge {
   #lastRows = 0;
   #hasDeletedField = false;
   #position = 0;
-  /** The index of the first version that no event has accounted for. */
+  /** The index of the first version for which no event has accounted. */
   #pointer = 0;
-  /** The highest sequence id received on this connection, and the set of all of them. */
+  /**
+   * The highest sequence id received on this connection, and the set of all sequence ids received.
+   */
   #highSeq = 0;
   #seen = new Set<number>();
   /** The rows and deletes in the current snapshot or net replay, by key. */
@@ -131,7 +133,10 @@ export class Judge {
     }
   }
 
-  /** Compares the rows of the view with those from a SELECT of the same query at the same seq. */
+  /**
+   * Compares the rows that the client holds with the rows from a SELECT of the same query at the
+   * same seq.
+   */
   compareWith(selected: readonly Cells[]): void {
     const byId = new Map(selected.map((row) => [Number(row["id"]), row]));
     for (const [id, row] of this.held) {
@@ -267,7 +272,8 @@ export class Judge {
   }
 
   /**
-   * Accounts for the versions below `seq`: each one that would have changed the result was missed.
+   * Moves past the versions below `seq`. Each of them that would have changed the result was
+   * missed.
    */
   #passTo(seq: number): void {
     const { versions } = this.#partition;

@@ -1,6 +1,6 @@
 /**
  * Verifies that the live stream checker can be trusted: it finds each kind of fault in an
- * otherwise sound stream, and none in a sound stream.
+ * otherwise sound stream, and no fault in a sound stream.
  */
 import { expect, test } from "bun:test";
 import { type Faults, Judge, noFaults, type ReaderEvent, type WireChange } from "./judge.ts";

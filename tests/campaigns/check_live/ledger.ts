@@ -1,6 +1,6 @@
 /**
- * The ledger of what was actually written: every version acknowledged by a statement, in the order
- * of sequence ids. Nothing here comes from a subscription.
+ * The ledger of the rows actually written: every version acknowledged by a statement, in the order
+ * of sequence ids. Nothing in the ledger comes from a subscription.
  *
  * A version may be delivered before its writer has the response, so the ledger also records the
  * seq up to which it is complete: a pending statement gets ids above everything acknowledged
@@ -75,7 +75,7 @@ export class Partition {
     const rows = new Map<number, Version>();
     for (const version of this.versions) {
       if (version.seq > seq) break;
-      // The entry is deleted first, so that a replaced row moves to the end.
+      // The entry of a replaced row is deleted first, so that the row moves to the end.
       rows.delete(version.row.id);
       if (!version.isDeleted) rows.set(version.row.id, version);
     }
@@ -97,7 +97,10 @@ export class Partition {
 
 export class Ledger {
   readonly #partitions = new Map<string, Partition>();
-  /** For each statement in progress, the highest seq that was acknowledged when it was sent. */
+  /**
+   * For each statement in progress, the highest seq that had been acknowledged when the statement
+   * was sent.
+   */
   readonly #underWay = new Map<symbol, number>();
   #acknowledgedSeq = 0;
   #isClosed = false;
@@ -126,7 +129,7 @@ export class Ledger {
     return partition;
   }
 
-  /** Returns the newest known version of each key of a partition. */
+  /** Returns the seq of the newest known version of each key of a partition. */
   newestSeqs(partitionName: string): ReadonlyMap<number, number> {
     return this.partition(partitionName).newestSeqs();
   }

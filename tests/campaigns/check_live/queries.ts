@@ -10,14 +10,18 @@ export interface Query {
   readonly sql: string;
   readonly params?: readonly (string | number)[];
   readonly keeps: (row: Row) => boolean;
-  /** Returns the projected columns, without the key and the system columns. */
+  /**
+   * Returns the columns of a row that the query selects, without the key and the system columns.
+   */
   readonly shows: (row: Row) => Cells;
 }
 
 export interface Followed {
   readonly name: string;
   readonly table: "items" | "board";
-  /** The user whose token the subscription uses, and whose rows in `items` it sees. */
+  /**
+   * The user whose token the subscription uses. The subscription sees this user's rows in `items`.
+   */
   readonly user: string;
   readonly query: Query;
   /**

@@ -1,5 +1,5 @@
 /**
- * A subscriber on a raw WebSocket that disconnects at random and resumes. It passes the events on
+ * A subscriber on a raw WebSocket that disconnects at random and resumes. It passes on the events
  * without judging them.
  */
 import { gunzipSync } from "node:zlib";
@@ -213,7 +213,7 @@ export class Reader {
     else this.#askForMore();
   }
 
-  /** Requests the next batch immediately, twice, or after a while. */
+  /** Requests the next batch of rows immediately, twice, or after a while. */
   #askForMore(): void {
     const socket = this.#socket;
     const ask = (): void => {
@@ -242,7 +242,10 @@ export class Reader {
   }
 }
 
-/** Parses a message. Text is JSON. Bytes are MessagePack, or either form compressed with gzip. */
+/**
+ * Parses a message from the server. Text is JSON. Bytes are MessagePack, or either form compressed
+ * with gzip.
+ */
 function messageFrom(data: string | ArrayBuffer): WireMessage {
   if (typeof data === "string") return JSON.parse(data) as WireMessage;
   const bytes = new Uint8Array(data);

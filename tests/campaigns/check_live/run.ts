@@ -35,7 +35,7 @@ export interface CheckOptions {
   readonly restarts: number;
   readonly checkpoints: number;
   readonly seed: number;
-  /** The faults to inject. Each damages additional subscriptions of its own. */
+  /** The faults to inject. Each fault damages its own additional subscriptions. */
   readonly injected: readonly InjectedFault[];
   readonly onProgress: (report: CheckReport) => void;
 }
@@ -61,7 +61,7 @@ interface Pair {
   readonly followed: Followed;
   readonly judge: Judge;
   readonly reader: Reader;
-  /** The fault that damages the subscription; undefined if none does. */
+  /** The fault that damages the subscription; undefined if the subscription is not damaged. */
   readonly injected: InjectedFault | undefined;
 }
 
@@ -95,7 +95,7 @@ export async function checkLive(options: CheckOptions): Promise<CheckReport> {
       comparedViews: 0,
     });
   } catch (error) {
-    // The last output of an exiting process arrives a moment later.
+    // The last output of an exiting process may arrive a moment after it exits.
     await Bun.sleep(LAST_WORDS_MS);
     const said = server.output.slice(-OUTPUT_LENGTH_MAX);
     const message = `The run broke off; the server, ${server.condition}, last said:\n${said}`;
@@ -166,7 +166,7 @@ async function checkpoint(pairs: readonly Pair[], run: Run): Promise<void> {
       judgeAll(pairs, ledger);
       const [held] = judge.held.keys();
       if (injected === "view" && held !== undefined) judge.held.delete(held);
-      // Both the rows of the view and those of the SELECT are the result at the newest seq.
+      // The client's rows and the rows of the SELECT are both the result at the newest seq.
       judge.compareWith(await selected(followed, run));
       run.comparedViews += 1;
     }
@@ -174,7 +174,7 @@ async function checkpoint(pairs: readonly Pair[], run: Run): Promise<void> {
   }
 }
 
-/** Returns a random quarter of the subscribers, plus all those whose view is damaged. */
+/** Returns a random quarter of the subscribers, plus all subscribers whose rows are damaged. */
 function sampleOf(pairs: readonly Pair[], { random }: Run): Pair[] {
   const quarter = random.shuffle([...pairs]).slice(0, Math.ceil(pairs.length / 4));
   return [...quarter, ...pairs.filter(({ injected }) => injected === "view")];
@@ -273,7 +273,7 @@ async function flush(world: World): Promise<void> {
   }
 }
 
-/** Waits until the server has confirmed to every subscriber that it has received everything. */
+/** Waits until the server has confirmed to every subscriber that everything has been sent. */
 async function catchUp(pairs: readonly Pair[], ledger: Ledger): Promise<void> {
   const deadlineMs = Date.now() + CATCH_UP_MS_MAX;
   for (const { reader } of pairs) reader.settleDown();
@@ -296,7 +296,7 @@ function judgeAll(pairs: readonly Pair[], ledger: Ledger): void {
   }
 }
 
-/** Requires that the subscriber's rows, the ledger's and those of the SELECT are equal. */
+/** Requires that the subscriber's rows, the ledger's rows and the rows of the SELECT are equal. */
 async function compareAtEnd({ followed, judge }: Pair, run: Run): Promise<void> {
   const { ledger } = run;
   judge.finish(ledger.acknowledgedSeq);

@@ -13,7 +13,7 @@ export class World {
   #lives = 1;
   #isUp = true;
   #isOpen = true;
-  /** The reason why the server could not be restarted; undefined if it could be. */
+  /** The reason why the server could not be restarted; undefined unless a restart has failed. */
   #failure: Error | undefined;
   #atWork = 0;
   #waiting: (() => void)[] = [];
@@ -24,8 +24,8 @@ export class World {
 
   /**
    * The number of the server's current life; undefined while the server restarts. A restart may
-   * begin between any await and the next statement. If this number is not the same before and
-   * after a failed request, the restart may be the reason for the failure.
+   * begin between any await and the next statement. If the number differs before and after a
+   * failed request, the restart may be the reason for the failure.
    */
   get life(): number | undefined {
     return this.#isUp ? this.#lives : undefined;
@@ -39,7 +39,7 @@ export class World {
     while (!this.#isUp) await this.#changed();
   }
 
-  /** Runs a piece of a writer's work, after waiting if the writers are paused. */
+  /** Runs a part of a writer's work, after waiting if the writers are paused. */
   async atWork(work: () => Promise<void>): Promise<void> {
     while (!this.#isOpen || !this.#isUp) await this.#changed();
     this.#atWork += 1;
@@ -94,7 +94,7 @@ export class World {
   }
 }
 
-/** Runs actions one after another, spread over a run whose progress goes from 0 to 1. */
+/** Runs actions one after another, spread over a run. The progress of the run goes from 0 to 1. */
 export async function spread(
   acts: readonly (() => Promise<void>)[],
   { progress, random }: { progress: () => number; random: SeededRandom },

@@ -59,8 +59,8 @@ async function writeOnce(options: WriterOptions, text: string): Promise<void> {
 }
 
 /**
- * Returns the rows that a statement wrote. If the server ended during the statement, they are read
- * back.
+ * Returns the rows that a statement wrote. If the server ended during the statement, the rows are
+ * read back.
  */
 async function written(
   { ledger, table, token, user, world }: WriterOptions,
@@ -68,8 +68,8 @@ async function written(
 ): Promise<Written[]> {
   const rows = await askedOnce(world, statement, token);
   if (rows !== undefined) return rows.map((cells) => writtenFrom(cells, isDelete));
-  // No other statement writes these keys in the meantime, so any version newer than the known ones
-  // belongs to this statement.
+  // No other statement writes these keys in the meantime, so any version newer than the known
+  // versions belongs to this statement.
   const known = ledger.newestSeqs(partitionName(table, user));
   const query =
     `SELECT id, room, n, body, _seq, _deleted FROM live.${table} ` +
@@ -92,7 +92,7 @@ async function askedOnce(world: World, sql: string, token: string): Promise<Cell
   try {
     return await world.server.rows(sql, { token });
   } catch (error) {
-    // The pause gives an exit of the server time to be noticed. If the same process is still
+    // The pause allows time for an exit of the server to be noticed. If the same process is still
     // running afterwards, the error has a different cause.
     await Bun.sleep(1);
     if (life !== undefined && world.life === life) throw error;

@@ -1,6 +1,6 @@
 /**
- * Implements a consumer of a group. It takes messages over HTTP. At random, it crashes with
- * messages in hand, sleeps for longer than its claim lasts, acknowledges late, or acknowledges out
+ * Implements a consumer of a group, which takes messages over HTTP. At random, it crashes while it
+ * holds messages, sleeps for longer than its claim lasts, acknowledges late, or acknowledges out
  * of order.
  */
 import type { SeededRandom } from "../../support/seeded_random.ts";
@@ -51,7 +51,7 @@ export class Consumer {
     this.#isStopped = true;
   }
 
-  /** From now on, the consumer neither crashes nor stalls, so that the group can finish. */
+  /** Stops the consumer from crashing and stalling from now on, so that the group can finish. */
   settleDown(): void {
     this.#isCalm = true;
   }
@@ -147,7 +147,8 @@ export class Consumer {
     try {
       if (tamperer?.isEffectDoubled() === true) await world.server.rows(insert, { token });
       const { body } = await world.server.sql(`BEGIN; ${insert}; ${ack}; COMMIT`, { token });
-      // A refusal means that another consumer was faster after the claim had expired.
+      // A refusal means that another consumer acknowledged the messages first, after the claim had
+      // expired.
       if (body.status === "success") judge.acknowledged(partition, offsets);
     } catch (error) {
       await this.#requireRestart(life, error);

@@ -1,5 +1,6 @@
 /**
- * Injects faults that the checker must notice. Each damages what one group receives or does.
+ * Injects faults that the checker must notice. Each fault damages the messages or the actions of
+ * one group.
  */
 import { type Faults, placeOf, type WireMessage } from "./judge.ts";
 
@@ -31,7 +32,7 @@ export const FOUND_AS: Readonly<Record<InjectedFault, readonly (keyof Faults)[]>
   effect_twice: ["effects"],
 };
 
-/** How many messages pass undamaged before the fault. */
+/** How many messages pass undamaged before the fault is injected. */
 const SOUND_MESSAGES = 100;
 
 /** Damages the messages of a single group. */
@@ -48,8 +49,8 @@ export class Tamperer {
   }
 
   /**
-   * Returns the messages shown to the judge in place of the real ones. The group acknowledges the
-   * real messages.
+   * Returns the messages that the judge is shown in place of the real messages. The group
+   * acknowledges the real messages.
    */
   pass(messages: readonly WireMessage[]): readonly WireMessage[] {
     this.#passed += messages.length;

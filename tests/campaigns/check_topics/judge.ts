@@ -1,6 +1,6 @@
 /**
- * Judges what a group received: no message is missing, none is at two offsets, the messages of a
- * row are in order, and only unacknowledged messages are redelivered.
+ * Judges the messages that a group received: no message is missing, none is at two offsets, the
+ * messages of a row are in order, and only unacknowledged messages are redelivered.
  *
  * The content of an offset never changes, whichever group reads it and however many times the
  * server restarts: all groups of a topic share the known contents.
@@ -31,7 +31,7 @@ export interface Faults {
   outOfOrder: number;
   /** How many offsets are not contiguous from 0. */
   gaps: number;
-  /** How many offsets have changed their content. */
+  /** How many offsets have changed their contents. */
   unstable: number;
   /** How many rows have messages in two partitions. */
   divided: number;
@@ -91,7 +91,7 @@ export class GroupJudge {
   readonly #visibilityMs: number;
   readonly #delivered = new Map<string, Received>();
   #lastDeliveryMs = 0;
-  /** When each message's acknowledgement was answered. */
+  /** The time at which the acknowledgement of each message was answered. */
   readonly #acknowledgedMs = new Map<string, number>();
   /** The messages for which an acknowledgement was sent. */
   readonly #sent = new Set<string>();
@@ -111,10 +111,10 @@ export class GroupJudge {
   }
 
   /**
-   * Returns whether this many messages are done. An acknowledgement without a response may have
-   * been accepted, so its message counts as done if it was not redelivered in time. A group that
-   * receives nothing for much longer also counts as done, because its missing messages must be
-   * lost.
+   * Returns whether the group is done with this many messages. An acknowledgement without a
+   * response may have been accepted, so its message counts as done if it was not redelivered in
+   * time. A group that receives nothing for much longer also counts as done, because its missing
+   * messages must be lost.
    */
   isDone(messageCount: number): boolean {
     if (this.#acknowledgedMs.size >= messageCount) return true;

@@ -19,7 +19,7 @@ export interface Change {
    */
   readonly n: number;
   readonly room: string;
-  /** The number that the change replaced; undefined if there was none. */
+  /** The number that the change replaced; undefined if the row had no number before. */
   readonly old: number | undefined;
 }
 
@@ -28,8 +28,8 @@ export interface Topic {
   readonly partitions: number;
   readonly statements: readonly string[];
   /**
-   * Returns the payload that a topic publishes for a change; undefined if it does not publish the
-   * change.
+   * Returns the form of the payload that a topic publishes for a change; undefined if the topic
+   * does not publish the change.
    */
   readonly payloadOf: (change: Change) => "key" | "full" | "diff" | undefined;
 }
@@ -109,7 +109,10 @@ export class Ledger {
   );
   readonly #counts = new Map<string, number>();
 
-  /** Enters the changes of a commit. Commits that change the same row must be entered in order. */
+  /**
+   * Enters the changes of a commit into the ledger. Commits that change the same row must be
+   * entered in order.
+   */
   enter(changes: readonly Change[]): void {
     for (const change of changes) {
       this.changeCount += 1;

@@ -44,7 +44,7 @@ export interface CheckOptions {
   readonly writers: number;
   readonly restarts: number;
   readonly seed: number;
-  /** The faults to inject. Each damages a group of its own. */
+  /** The faults to inject. Each fault damages its own group. */
   readonly injected: readonly InjectedFault[];
   readonly onProgress: (report: CheckReport) => void;
 }
@@ -67,7 +67,7 @@ interface Group {
   readonly form: GroupForm;
   readonly judge: GroupJudge;
   readonly consumers: readonly Consumer[];
-  /** The fault that damages the group; undefined if none does. */
+  /** The fault that damages the group; undefined if the group is not damaged. */
   readonly injected: InjectedFault | undefined;
 }
 
@@ -118,7 +118,7 @@ async function prepare(server: ServerProcess): Promise<ReadonlyMap<string, strin
 
 /**
  * Creates the groups. Groups of the same topic share the known contents of its offsets. A damaged
- * group does not, because it may see wrong contents.
+ * group does not share them, because it may see wrong contents.
  */
 function groupsOf(
   { injected: faults }: CheckOptions,
@@ -176,9 +176,9 @@ function damagedForm(fault: InjectedFault): GroupForm {
 }
 
 /**
- * Returns the partitions of each consumer. A cumulative acknowledgement covers all consumers of a
- * partition, so each partition then has a single consumer. Otherwise, every consumer polls all
- * partitions, each starting with a different one.
+ * Returns the partitions that each consumer polls. A cumulative acknowledgement covers all
+ * consumers of a partition, so with such acknowledgements, each partition has a single consumer.
+ * Otherwise, every consumer polls all partitions, each starting with a different one.
  */
 function partitionsOf({ consumers, manner, topic }: GroupForm, index: number): readonly number[] {
   const count = TOPICS.find(({ name }) => name === topic)?.partitions ?? 1;

@@ -123,8 +123,8 @@ async function askedOnce(
   try {
     return await world.server.rows(sql, { token });
   } catch (error) {
-    // The pause gives an exit of the server time to be noticed. If the server is still in the same
-    // life afterwards, the error has a different cause.
+    // The pause allows time for an exit of the server to be noticed. If the server is still in the
+    // same life afterwards, the error has a different cause.
     await Bun.sleep(1);
     if (life !== undefined && world.life === life) throw error;
     return undefined;

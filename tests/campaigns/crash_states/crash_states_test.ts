@@ -14,7 +14,10 @@ const seed = seedOf(1);
 
 const STATES = amountOf({ usual: 12, thorough: 200 });
 
-/** The number of topic states. They take longer to open and to compare than other states. */
+/**
+ * The number of topic states to test. Topic states take longer to open and to compare than other
+ * states.
+ */
 const TOPIC_STATES = 60;
 
 /** Faults that are found only after many states. `.ci/run` injects them into the campaign. */

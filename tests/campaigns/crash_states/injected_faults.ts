@@ -1,7 +1,7 @@
 /**
  * Injects storage protocol faults between the engine and its disk: one of the engine's requests is
- * not carried out, or is carried out too early. Merge faults are injected into the merge jobs.
- * Because it finds each of them, the campaign can be trusted.
+ * not carried out, or is carried out too early. Merge faults are injected into the merge jobs. The
+ * campaign can be trusted because it finds each of these faults.
  */
 import { crc32 } from "../../../src/base/checksum.ts";
 import type { Disk, DiskFile } from "../../../src/base/disk.ts";
@@ -98,7 +98,7 @@ class UnsyncedFile extends ForwardingFile {
   }
 
   override syncNow(): void {
-    // The injected fault: no sync takes place here.
+    // With the injected fault, no sync takes place here.
   }
 }
 
@@ -169,7 +169,7 @@ function withLiveRow({ history, sources }: MergeJob): (of: Replaced, source: num
     const live = rows.findIndex((row, index) => row !== index);
     const row = live === -1 ? rows.length : live;
     const entry = sources[source]?.entry;
-    // A segment refuses a row that replaces itself.
+    // A segment refuses a row that is its own replacement.
     if (entry === undefined || row >= entry.rowCount || entry.maxSeq === history.settledSeq) {
       return { rows, seqs };
     }

@@ -53,7 +53,7 @@ export class Ledger {
 
   /**
    * Records a batch. Batches must be recorded in the order in which they were applied. The seqs of
-   * a batch are those of its rows.
+   * a batch are the seqs of its rows.
    */
   note(writes: readonly TableWrite[], { lastSeq, seqs }: Commit, isKeyed: boolean): void {
     let index = 0;
@@ -96,7 +96,7 @@ export class Ledger {
     }
   }
 
-  /** Removes the commits above a seq, which a crash has undone. */
+  /** Removes the commits above a seq, because a crash has undone them. */
   cutAbove(seq: number): void {
     for (const partition of this.#partitions.values()) {
       partition.versions = partition.versions.filter(({ commitSeq }) => commitSeq <= seq);
@@ -116,7 +116,7 @@ export class Ledger {
     definitions: readonly TableDefinition[],
     { ackedSeq, appliedSeq }: Claims,
   ): number {
-    // Parts of a rolled-back commit may have higher seqs, but these prove nothing.
+    // Parts of a rolled-back commit may have higher seqs, but such seqs prove nothing.
     const upTo = this.#wholeCommitsUpTo(Math.min(store.visibleSeq, appliedSeq));
     let newest: { version: Version; partition: Partition } | undefined;
     for (const partition of this.#partitions.values()) {
@@ -137,7 +137,7 @@ export class Ledger {
   }
 
   /**
-   * Returns the first difference between a store and what it must contain; undefined if there is
+   * Returns the first difference between a store and its expected contents; undefined if there is
    * none.
    */
   difference(
@@ -164,7 +164,10 @@ export class Ledger {
     return undefined;
   }
 
-  /** Lowers a seq that falls within a commit whose last part is missing from the log. */
+  /**
+   * Lowers a seq that falls within a commit to a seq before that commit, because the last part of
+   * the commit is missing from the log.
+   */
   #wholeCommitsUpTo(seq: number): number {
     let upTo = seq;
     for (const { versions } of this.#partitions.values()) {
@@ -253,12 +256,15 @@ function indexDifference(
 /** A query that finds every row with at least one term. */
 const ANY: TermQuery = { kind: "term", term: "", isPrefix: true };
 
-/** Checks that every version is present as it was written, and that there are no others. */
+/**
+ * Checks that every version is present as it was written, and that there are no other versions.
+ */
 function historyDifference(
   store: LocalStore,
   { table, owner, versions, expiry, ackedSeq }: Expected & { ackedSeq: number },
 ): string | undefined {
-  // These include tombstones that were moved to history before their keys were written again.
+  // The changes include tombstones that were moved to history before their keys were written
+  // again.
   const changes = readChanges(store, table, { owner, batchRows: 1000, prevsAfter: 0 });
   const found = new Map(changes.map((change) => [change.seq, change]));
   for (const { seq, commitSeq, prev, isDeleted, row } of versions) {

@@ -86,7 +86,7 @@ const WAITING_MAX = 32;
 export interface CrashReport {
   states: number;
   merges: number;
-  /** The number of merges that moved versions to history, or merged history. */
+  /** The number of merges that either moved versions to history or merged history. */
   parted: number;
   /** The number of segments that were removed as a whole because all of their rows had expired. */
   expired: number;
@@ -95,7 +95,7 @@ export interface CrashReport {
   acknowledged: number;
   /** The number of commits rolled back because the disk was full. */
   takenBack: number;
-  /** The findings. Each ends its sequence of operations, so a sequence has at most one. */
+  /** The findings. Each finding ends its sequence of operations, so a sequence has at most one. */
   readonly findings: string[];
 }
 
@@ -160,10 +160,7 @@ class Story {
   #ackedSeq = 0;
   #appliedSeq = 0;
   #lastId = 0;
-  /**
-   * The durable states of the number sequence in the catalog: the latest one and the one before
-   * it.
-   */
+  /** The latest durable state of the number sequence in the catalog, and the state before it. */
   #marks: readonly SequenceMark[] = [];
   #oldMarks: readonly SequenceMark[] = [];
   #numbers: SequenceNumbers = this.#newNumbers();
@@ -200,7 +197,7 @@ class Story {
     return this.#random.chance(0.5) ? inStorage(table, this.#storage) : table;
   }
 
-  /** Runs the operations. Returns the first fault; undefined if there is none. */
+  /** Runs the sequence of operations. Returns the first fault; undefined if there is none. */
   async tell(): Promise<string | undefined> {
     for (let life = 0; life < LIVES_PER_STORY; life += 1) {
       const store = await this.#open();
@@ -242,7 +239,7 @@ class Story {
     }
   }
 
-  /** Starts to capture the states of the disk at random operations. */
+  /** Starts capturing the states of the disk at random operations. */
   #watch(): void {
     const { life } = { life: this.#life };
     this.#disk.faultPlan = () => {
@@ -309,8 +306,8 @@ class Story {
   }
 
   /**
-   * Returns a random table. The first is the most likely one, because segments are merged only if
-   * a table has many of them.
+   * Returns a random table. The first table is the most likely, because segments are merged only
+   * if a table has many of them.
    */
   #someTable(): TableDefinition {
     const [first] = this.#definitions;
@@ -436,7 +433,10 @@ class Story {
     this.#disk.capacityBytes = isBounded ? UNLIMITED_BYTES : this.#disk.byteCount() + room;
   }
 
-  /** Changes a definition. The catalog must be durable before the store is told of the change. */
+  /**
+   * Changes the definition of a table. The catalog must be durable before the store is told of the
+   * change.
+   */
   #define(store: LocalStore): void {
     this.#report.definitions += 1;
     const random = this.#random;
@@ -506,7 +506,7 @@ class Story {
   async #compare(state: CrashState): Promise<string | undefined> {
     const { disk, definitions, manifest, nowMs } = state;
     // A second crash while the store is being opened must preserve everything that survived the
-    // first.
+    // first crash.
     const again = state.generation === 1 && this.#random.chance(0.2);
     let skipped = this.#random.below(20);
     if (again) {

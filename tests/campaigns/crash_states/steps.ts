@@ -1,6 +1,6 @@
 /**
  * Implements the individual steps of the campaign on a store: opening it, writing to it, and
- * handling failures of both.
+ * handling failures to do so.
  */
 
 import { DatabaseError, DiskError } from "../../../src/base/errors.ts";
@@ -40,7 +40,7 @@ export const SMALL = {
   mergeBounds: SMALL_MERGES,
 } as const;
 
-/** A disk after a crash, and what it must contain. */
+/** A disk after a crash, with the contents that it must have. */
 export interface CrashState {
   readonly disk: SimulatedDisk;
   readonly manifest: MemoryManifest;
@@ -62,7 +62,7 @@ export interface CrashState {
   readonly latestMs: number;
   /**
    * 1 for a crash during the operations; 2 for a second crash, while the store was being opened
-   * after the first.
+   * after the first crash.
    */
   readonly generation: number;
 }
@@ -144,7 +144,8 @@ export function valueOf(kind: string, index: number, random: SeededRandom): Row[
   if (kind === "bigint")
     return random.pick([random.below(1000), 2n ** 60n + BigInt(random.below(9))]);
   if (random.chance(0.1)) return null;
-  // One column is long. The others are short, so that a row with all added columns still fits.
+  // One column is long. The other columns are short, so that a row with all added columns still
+  // fits.
   return `${random.below(1000)}`.repeat(random.between(1, index === 1 ? 150 : 15));
 }
 

@@ -2,8 +2,8 @@
  * Runs sequences of topic operations on a disk that loses power: commits to a source table,
  * deliveries, acknowledgements (alone, or in the same commit as an effect), stored offsets,
  * flushes and merges. At random disk operations, the run captures the states in which a crash at
- * that moment may leave the disk. Store, topics and groups open each state, in which the following
- * must hold:
+ * that moment may leave the disk. The store, the topics and the groups open each state, in which
+ * the following must hold:
  *
  * - every durable change is one message, offsets have no gaps, and every message that was ever
  *   delivered keeps its offset;
@@ -74,7 +74,7 @@ interface World extends OpenTopics {
   readonly groups: TopicGroups;
 }
 
-/** A disk after a crash, and what it must contain. */
+/** A disk after a crash, with the contents that it must have. */
 interface TopicState {
   readonly disk: SimulatedDisk;
   readonly manifest: MemoryManifest;
@@ -151,7 +151,7 @@ class TopicStory {
     this.#definitions.topicEntries.set(TOPIC, topicEntry(entry));
   }
 
-  /** Runs the operations. Returns the first fault; undefined if there is none. */
+  /** Runs the sequence of operations. Returns the first fault; undefined if there is none. */
   async tell(): Promise<string | undefined> {
     for (let life = 0; life < LIVES_PER_STORY; life += 1) {
       this.#watch(life);
@@ -166,7 +166,7 @@ class TopicStory {
     return undefined;
   }
 
-  /** Starts to capture states at random disk operations. */
+  /** Starts capturing states of the disk at random operations. */
   #watch(life: number): void {
     this.#disk.faultPlan = () => {
       const isDue = life === this.#life && this.#random.below(OPERATIONS_PER_STATE) === 0;
@@ -204,7 +204,7 @@ class TopicStory {
   }
 
   /**
-   * Injects the fault into a store: splits a commit in two, or reports a commit as durable too
+   * Injects the fault into a store: splits a commit into two, or reports a commit as durable too
    * early.
    */
   #inject(store: LocalStore): void {
@@ -432,7 +432,7 @@ async function close({ groups, store, topics }: World): Promise<void> {
   await store.close();
 }
 
-/** Splits a write of offsets into two: one with the position and one with the pages. */
+/** Splits a write of offsets into two writes: one with the position and one with the pages. */
 function split(write: TableWrite): TableWrite[] {
   if (write.tableId !== TOPIC_OFFSETS_TABLE.tableId) return [write];
   const positions = write.rows.filter(isPosition);
@@ -440,7 +440,7 @@ function split(write: TableWrite): TableWrite[] {
   return [positions, pages].flatMap((rows) => (rows.length === 0 ? [] : [{ ...write, rows }]));
 }
 
-/** A position is stored among the pages, as partition -1. */
+/** The position of a topic is stored among its pages, as partition -1. */
 function isPosition(row: readonly unknown[]): boolean {
   return Number(row[1]) < 0;
 }

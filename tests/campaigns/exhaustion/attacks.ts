@@ -1,5 +1,5 @@
 /**
- * Lists statements that exceed every limit, by kind, each with its result if it has one. The
+ * Lists, by kind, statements that exceed every limit, each with its result if it has one. The
  * server may refuse any of them if it states the reason.
  */
 
@@ -325,7 +325,7 @@ function isAttack(name: string): name is AttackName {
 }
 
 /**
- * Returns the statements of a kind.
+ * Returns the statements of a kind of attack.
  * @param rowCount The number of rows to sort.
  */
 export function attacksOf(name: AttackName, rowCount: number): readonly Attack[] {

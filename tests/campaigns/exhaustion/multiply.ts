@@ -1,6 +1,6 @@
 /**
  * Repeats each construct of the grammar until it is refused or the SQL reaches the length limit.
- * In the meantime, it measures how long a read by key waits.
+ * In the meantime, measures how long a read by key waits.
  */
 
 import { chanceFromSeed } from "../../../scripts/support/chance.ts";
@@ -18,7 +18,8 @@ import { CONSTRUCTS } from "./grammar/constructs.ts";
 import { BUDGET_BYTES, PeakMemory, REFUSALS } from "./run.ts";
 
 /**
- * The maximum number of repetitions of a construct. Long before this, its SQL exceeds a mebibyte.
+ * The maximum number of repetitions of a construct. Long before this number, its SQL exceeds a
+ * mebibyte.
  */
 const COUNT_MAX = 2 ** 20;
 
@@ -27,7 +28,8 @@ const TEXT_LENGTH_MAX = 2 ** 20;
 const TIMEOUT_MS = 5000;
 
 /**
- * By how many milliseconds a statement may exceed its time limit before this counts as a fault.
+ * The number of milliseconds by which a statement may exceed its time limit before the delay
+ * counts as a fault.
  */
 const LATE_MS_MAX = 1000;
 
@@ -39,7 +41,7 @@ export interface GrammarOptions {
   readonly factor: number;
   /** Only constructs whose titles contain this text run. */
   readonly like: string;
-  /** How long new constructs are started, in seconds; 0 runs all of them. */
+  /** For how many seconds new constructs are started; 0 runs all constructs. */
   readonly seconds: number;
   /** The seed for the order of the constructs. */
   readonly seed: number;
@@ -52,8 +54,8 @@ export interface GrammarOptions {
   /** The memory that the server may use in addition to a statement's budget. */
   readonly memoryBytesMax: number;
   /**
-   * An injected fault: "hold" stops the server for half a second at intervals, and "memory" makes
-   * its memory grow; undefined for none.
+   * The injected fault: "hold" stops the server for half a second at intervals, and "memory" makes
+   * its memory grow; undefined if no fault is injected.
    */
   readonly injected: string | undefined;
 }
@@ -144,7 +146,7 @@ async function multiply(construct: Construct, attacked: Attacked): Promise<Multi
   let lastSql = "";
   for (let count = options.from; count <= COUNT_MAX; count *= options.factor) {
     const sql = construct.sql(count);
-    // If a construct limits its own count, its SQL stops growing.
+    // A construct that limits its own repetitions returns the same SQL again.
     if (sql === lastSql) break;
     lastSql = sql;
     // SQL that exceeds the length limit is refused without being read, so one such request is

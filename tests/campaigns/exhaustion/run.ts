@@ -1,5 +1,5 @@
 /**
- * Runs one kind of attack on a new server: the victim starts, the statements run alongside it, and
+ * Runs one kind of attack on a new server. The victim starts, the statements run alongside it, and
  * then the statements, the victim and the server are judged.
  */
 
@@ -45,12 +45,13 @@ interface Outcome {
   ended: string;
   longestMs: number;
   /**
-   * The server's peak memory while the statement ran, including the time since the previous one.
+   * The server's peak memory while the statement ran, including the time since the previous
+   * statement.
    */
   peakMiB: number;
 }
 
-/** Reads the server's peak memory since the last call, in bytes. */
+/** Samples the memory of the server, and reports its peak since the last call, in bytes. */
 export class PeakMemory {
   readonly #pid: number;
   readonly #sampling: Timer;

@@ -1,9 +1,9 @@
 /**
  * Lists the commits of a round with the tables that they changed.
  *
- * A query has the same rows after two commits if neither the later one nor a commit between them
- * changed a table that it reads. So the SELECT after one commit also judges the states up to the
- * next commit that changed such a table.
+ * A query has the same rows after two commits if neither the later commit nor a commit between
+ * them changed a table that it reads. So the SELECT after one commit also judges the states up to
+ * the next commit that changed such a table.
  *
  * A killed server may have committed without a response, and a changed definition may write rows.
  * The commits of such a burst are not known.
@@ -16,7 +16,7 @@ export interface Commit {
   readonly tables: ReadonlySet<string>;
 }
 
-/** The table that policies look up. */
+/** The table that row policies look up. */
 const GUESTS = "guests";
 
 export class CommitLedger {
@@ -24,7 +24,10 @@ export class CommitLedger {
   #commits: Commit[] | undefined;
   /** The seq after which all commits are known. */
   #startSeq = 0;
-  /** The seqs of the commits that changed one of the tables that a query reads, by these tables. */
+  /**
+   * For each set of tables that a query reads, the seqs of the commits that changed one of these
+   * tables.
+   */
   readonly #seqs = new Map<ReadonlySet<string>, number[]>();
 
   /** Whether all commits since the last burst are known. */
@@ -32,7 +35,7 @@ export class CommitLedger {
     return this.#commits !== undefined;
   }
 
-  /** Begins a list of the commits after a seq. */
+  /** Begins a new list that contains the commits after a seq. */
   begin(seq: number): void {
     this.#commits = [];
     this.#startSeq = seq;
@@ -45,15 +48,15 @@ export class CommitLedger {
     this.#seqs.clear();
   }
 
-  /** Forgets all commits, because some are not known. */
+  /** Forgets all commits, because some commits are not known. */
   lose(): void {
     this.#commits = undefined;
     this.#seqs.clear();
   }
 
   /**
-   * Returns the seq of the last commit up to a seq that changed one of the tables, or the seq with
-   * which the list begins. If some commits are not known, it returns the given seq.
+   * Returns the seq of the last commit at or below `seq` that changed one of the tables, or the
+   * seq with which the list begins. If some commits are not known, returns `seq`.
    */
   lastChange(tables: ReadonlySet<string>, seq: number): number {
     if (this.#commits === undefined || seq < this.#startSeq) return seq;
@@ -76,7 +79,9 @@ export function changedTables(sql: string, user: string): ReadonlySet<string> {
   return new Set(Array.from(targets, ([, name = ""]) => nameFor(name, user)));
 }
 
-/** Returns the tables that a query of a user reads, with those of its views and policies. */
+/**
+ * Returns the tables that a user's query reads, including the tables of its views and policies.
+ */
 export function readTables(sql: string, user: string, { views }: Schema): ReadonlySet<string> {
   let text = sql;
   for (const { name, query } of views.toReversed()) {

@@ -1,4 +1,7 @@
-/** Verifies that the SELECT after the last commit to the tables of a query judges its state. */
+/**
+ * Verifies that the state of a query is judged by the SELECT after the last commit to the query's
+ * tables.
+ */
 import { expect, test } from "bun:test";
 import { CommitLedger, changedTables, readTables } from "./commit_ledger.ts";
 import type { Schema, View } from "./tables.ts";

@@ -9,10 +9,10 @@ import { textOf } from "../fuzz_sql/tree.ts";
 import { type ColumnType, cellOf } from "../fuzz_sql/values.ts";
 import type { FollowedTable } from "./tables.ts";
 
-/** The number of keys from which changes to single rows choose. */
+/** The number of keys from which a change to a single row chooses. */
 const KEYS = 30;
 
-/** Returns the SQL of a commit: a statement or a transaction. */
+/** Returns the SQL of a random commit: a statement or a transaction. */
 export function commitOf(tables: readonly FollowedTable[], chance: Chance): string {
   const count = [1, 1, 1, 2, 3][chance.below(5)] ?? 1;
   const changes = Array.from({ length: count }, () => changesOf(tables, chance)).flat();
@@ -92,15 +92,15 @@ function changesOf(tables: readonly FollowedTable[], chance: Chance): string[] {
 }
 
 /**
- * Returns times around the present. They are whole seconds, so that the results of queries that
- * compare them with the current time change only at whole seconds.
+ * Returns a time around the present. It is a whole second, so that the results of queries that
+ * compare it with the current time change only at whole seconds.
  */
 function momentOf(chance: Chance): string {
   return `date_trunc('second', LOCALTIMESTAMP) + (id % ${1 + chance.below(7)} - 2) * INTERVAL '1 second'`;
 }
 
 /**
- * Returns a change to the table that decides which rows policies show or, if no table has
+ * Returns a change to the table that determines the rows that policies show or, if no table has
  * policies, a change to a row.
  */
 function guestChangeOf(tables: readonly FollowedTable[], chance: Chance): string {

@@ -1,6 +1,6 @@
 /**
- * Holds the connections of the followers: for each of the two users, one with JSON and one with
- * MessagePack.
+ * Holds the connections of the followers: one connection with JSON and one with MessagePack for
+ * each of the two users.
  */
 import type { Chance } from "../../../scripts/support/chance.ts";
 import type { ServerProcess } from "../../support/server_process.ts";
@@ -9,7 +9,7 @@ import { FollowerSocket, type Format } from "./socket.ts";
 export interface Connection {
   readonly user: string;
   readonly format: Format;
-  /** Undefined while the connection is closed. */
+  /** The connection's socket; undefined while the connection is closed. */
   socket: FollowerSocket | undefined;
 }
 

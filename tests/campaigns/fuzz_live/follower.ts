@@ -7,7 +7,7 @@ import { type FollowedState, ResultFollower } from "../../support/result_followe
 import type { Asked } from "./selects.ts";
 import type { FollowerSocket, SocketSubscription } from "./socket.ts";
 
-/** A state, with the state that the follower had before it. */
+/** A state of a follower, with the state before it. */
 export interface NextState extends FollowedState {
   readonly before: FollowedState | undefined;
   /** Whether the follower resumed its subscription between the two states. */
@@ -36,12 +36,12 @@ export class Follower {
     return this.#rows?.ack;
   }
 
-  /** The newest complete state. */
+  /** The newest complete state of the follower. */
   get last(): FollowedState | undefined {
     return this.#last;
   }
 
-  /** Why the server ended the subscription. */
+  /** The reason why the server ended the subscription. */
   get ending(): { readonly code: string; readonly message: string } | undefined {
     return this.#rows?.failure;
   }
@@ -66,7 +66,7 @@ export class Follower {
     return this.#subscription?.position;
   }
 
-  /** When the last message or a later position arrived. */
+  /** The time at which the last message or a later position arrived. */
   get receivedMs(): number {
     return this.#subscription?.receivedMs ?? 0;
   }
@@ -78,8 +78,8 @@ export class Follower {
   }
 
   /**
-   * Subscribes again from the position of the rows that it has kept. Returns false if the rows
-   * have no position.
+   * Subscribes again from the position of the rows that the follower has kept. Returns false if
+   * the rows have no position.
    */
   resume(socket: FollowerSocket): boolean {
     const held = this.#rows;

@@ -31,11 +31,11 @@ export const ALL_JOINS = [" JOIN ", " LEFT JOIN ", " RIGHT JOIN ", " FULL JOIN "
 export interface From {
   readonly text: string;
   readonly columns: readonly Column[];
-  /** The key columns of all tables. Together they identify a row. */
+  /** The key columns of all tables, which together identify a row. */
   readonly ids: readonly string[];
 }
 
-/** Returns two or three tables, joined by equalities of their keys. */
+/** Returns two or three tables, joined on equal keys. */
 export function joined(
   { chance, tables, views }: Sources,
   words: readonly string[],

@@ -1,9 +1,9 @@
 /**
  * Compares the states of followers with the SELECT at the same seq, run with the same rights.
  *
- * If nobody can read earlier states, only the newest state is compared. Rows are compared as the
- * texts of their cells. The result of a query that reads the time must match the SELECT at some
- * moment since the followers last caught up. Its rows change only at whole seconds.
+ * If no statement can read earlier states, only the newest state is compared. Rows are compared as
+ * the texts of their cells. The result of a query that reads the time must match the SELECT at
+ * some moment since the followers last caught up. Its rows change only at whole seconds.
  */
 import type { SubscriptionAck, WireRow } from "../../../src/protocol/mod.ts";
 import type { NextState } from "./follower.ts";
@@ -29,8 +29,8 @@ interface Followed {
 /** The facts about a round that a judge needs. */
 export interface JudgedRound {
   /**
-   * Returns the seq of the last commit up to the given seq that changed a table of a query; the
-   * given seq itself if not all commits are known.
+   * Returns the seq of the last commit at or below `seq` that changed a table of a query; `seq`
+   * itself if not all commits are known.
    */
   readonly lastChange: (asked: Asked, seq: number) => number;
   /** The period in which the states arrived, in milliseconds since 1970. */
@@ -49,7 +49,7 @@ export class Judge {
     this.#round = round;
   }
 
-  /** Whether the rows of a state can be queried at all. */
+  /** Whether a SELECT can return the rows of a state. */
   canCompare(asked: Asked, { isNewest }: Pick<Judged, "isNewest">): boolean {
     return this.#selects.hasPast(asked) || (isNewest && !readsClock(asked.sql));
   }
@@ -67,7 +67,9 @@ export class Judge {
     return await this.#differenceFrom(await this.#rowsFor(asked, judged), asked, judged);
   }
 
-  /** Whether the rows of a query that reads the time equal those of the SELECT now. */
+  /**
+   * Whether the rows of a query that reads the time equal the rows that the SELECT returns now.
+   */
   async isUpToDate(asked: Asked, judged: Judged): Promise<boolean> {
     const selected = await this.#selects.select(asked, { seq: undefined, timeMs: Date.now() });
     return (await this.#differenceFrom(selected, asked, judged)) === undefined;
@@ -105,9 +107,9 @@ export class Judge {
   }
 
   /**
-   * Checks the seqs of the rows that have changed since the previous state: each seq must be later
+   * Checks the seqs of the rows that have changed since the previous state. Each seq must be later
    * than that state, and the commit with that seq must have produced the row. If something other
-   * than a commit may have changed a row, its seq may also be that of the previous state.
+   * than a commit may have changed a row, its seq may also be the seq of the previous state.
    */
   async #wrongSeq(
     asked: Asked,
@@ -128,7 +130,7 @@ export class Judge {
         return `at ${state.seq}, a row that changed after ${before.seq} has the seq ${seq}: ${text}`;
       }
       if (!isByCommit || isResumed || identity === "hidden") continue;
-      // A column that only ORDER BY names may have changed, and the SELECT does not return it.
+      // A column that only ORDER BY names may have changed, but the SELECT does not return it.
       if (oldRow !== undefined && textOf(oldRow, names) === text) continue;
       if (await this.#hasMade(asked, { identity, seq, text })) continue;
       return `at ${state.seq}, a row has the seq ${seq}, but changed before: ${text}`;
@@ -137,7 +139,7 @@ export class Judge {
   }
 
   /**
-   * Whether a commit may have produced a row. If so, the SELECT as of just before the commit
+   * Whether a commit may have produced a row. If so, the SELECT as of the moment before the commit
    * returns fewer such rows.
    */
   async #hasMade(
@@ -152,7 +154,7 @@ export class Judge {
     return !(later instanceof SelectedRows) || later.countOf(text) > earlier.countOf(text);
   }
 
-  /** Returns the rows of the SELECT for a state. */
+  /** Returns the rows with which a state is compared, from the SELECT. */
   async #rowsFor(asked: Asked, { state }: Judged): Promise<Selected> {
     if (this.#selects.hasPast(asked)) return await this.#selectAt(asked, state.seq);
     return await this.#selects.select(asked, { seq: undefined });
@@ -174,9 +176,9 @@ function momentsOf({ endMs, startMs }: JudgedRound): number[] {
 }
 
 /**
- * Returns which columns distinguish rows: the key columns, or all columns. If the SELECT lacks
- * some of them, they are hidden: a commit may then remove a row and add one with the same text, so
- * the SELECT does not show which commit produced a row.
+ * Returns the columns that distinguish rows: the key columns, or all columns. Columns that the
+ * SELECT lacks are hidden: a commit may then remove a row and add one with the same text, so the
+ * SELECT does not show which commit produced a row.
  */
 function identityOf(
   { key_columns: keys = [], schema }: SubscriptionAck,
@@ -188,7 +190,7 @@ function identityOf(
   return keys.length === 0 ? "values" : "key";
 }
 
-/** The text of each row. States share it as long as the row stays the same. */
+/** The text of each row. States share the text as long as the row stays the same. */
 const TEXTS = new WeakMap<WireRow, { readonly width: number; readonly text: string }>();
 
 function textOf(row: WireRow, names: readonly string[]): string {

@@ -8,7 +8,7 @@ export interface Construct {
   readonly sql: (count: number) => string;
   /**
    * SQL that the administrator runs before and after each request, to create and drop the tables
-   * that it reads.
+   * that the request reads.
    */
   readonly before?: (count: number) => string;
   readonly after?: string;
