@@ -5,12 +5,12 @@
  * Each round creates tables and views, fills them, flushes, indexes or alters some, and runs
  * SELECTs and changes on them. After each change, the whole tables are compared. A difference is
  * printed with the seed of its round and the shortest statement that still shows it, and the
- * script exits with code 1. With `--values`, it also prints statements that failed for a value on
- * only one side. These may be correct, since SQL does not guarantee which values are computed. If
- * DuckDB's result differs from both others, `fuzz_sql/duckdb.ts` must know the reason; otherwise
- * it counts as a difference, too. Allowed differences from PostgreSQL are listed in
- * `fuzz_sql/allowed.ts`, in `fuzz_sql/order_barrier.ts` and, where PostgreSQL's own result depends
- * on the physical order of the rows, in `fuzz_sql/sides.ts`.
+ * script exits with code 1. With `--values`, the script also prints statements that failed for a
+ * value on only one side. Such a difference may be correct, since SQL does not guarantee which
+ * values are computed. If DuckDB's result differs from both others, `fuzz_sql/duckdb.ts` must know
+ * the reason; otherwise it counts as a difference, too. Allowed differences from PostgreSQL are
+ * listed in `fuzz_sql/allowed.ts` and in `fuzz_sql/order_barrier.ts`. If PostgreSQL's own result
+ * depends on the physical order of the rows, the difference is listed in `fuzz_sql/sides.ts`.
  */
 
 import { countOption, flag, readOptions, seedOption } from "../../scripts/support/arguments.ts";
@@ -113,14 +113,14 @@ async function runRound(seed: number): Promise<void> {
   for (const { name } of tables) await sides.both(`DROP TABLE ${name}`);
 }
 
-/** Describes a table for DuckDB. */
+/** Describes a table in the form in which it is copied to DuckDB. */
 function copied({ columns, name }: StoredTable): Parameters<typeof sides.changed>[0][number] {
   return { name, columns: [{ name: "id", type: "INT" }, ...columns] };
 }
 
 /**
- * Returns the difference between the sides' rows in the first table in which they differ;
- * undefined if they agree.
+ * Returns the difference between the rows of the two sides, in the first table in which they
+ * differ; undefined if they agree.
  */
 async function differenceIn(tables: readonly StoredTable[]): Promise<Difference | undefined> {
   for (const table of tables) {
@@ -160,7 +160,7 @@ async function report(
   } else {
     totals.differences += 1;
   }
-  // A change cannot be repeated, because the rows that it concerns have changed.
+  // A change cannot be repeated, because it has already changed its rows.
   const isFaulty = async (candidate: Node): Promise<boolean> => {
     if (isOrdered && orderIn(candidate) !== orderIn(root)) return false;
     const now = await sides.difference(candidate, { isOrdered, way });
@@ -171,7 +171,10 @@ async function report(
   print(textOf(least), `seed ${seed}, ${way}`, now ?? found);
 }
 
-/** Returns the ORDER BY that shrinking must preserve if rows are compared in order. */
+/**
+ * Returns the ORDER BY clause that must be preserved when a statement is shrunk, if its rows are
+ * compared in order.
+ */
 function orderIn(root: Node): string {
   const outputs = findNode(root, "outputs");
   const keys = findNode(root, "tail");

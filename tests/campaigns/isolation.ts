@@ -6,17 +6,17 @@
  * changes, transactions, subscriptions, and statements that ask for foreign data. Nothing sent to
  * a caller, whether rows, messages, errors, plans or catalogs, may contain a canary that the
  * caller may not see. One table has policies that depend on memberships, and these memberships
- * change; in half of the rounds, it is a STREAM table with rows that expire. The rules are also
- * evaluated separately from the statements. Views that run with their owners' rights show some
- * columns and rows of this table to callers who may not see it; the owners and their roles change.
- * Queries and changes also run in a second database in which the caller is alone. They must have
- * the same result there, because rows that a caller cannot see must not be countable either. A
- * leak is printed with its seed, and the script exits with 1. The same seed sends the same
- * statements: the last line contains a digest of all of them.
+ * change; in half of the rounds, the table is a STREAM table with rows that expire. The rules are
+ * also evaluated separately from the statements. Views that run with their owners' rights show
+ * some columns and rows of this table to callers who may not see it; the owners and their roles
+ * change. Queries and changes also run in a second database in which the caller is alone. They
+ * must have the same result there, because rows that a caller cannot see must not be countable
+ * either. A leak is printed with its seed, and the script exits with 1. The same seed sends the
+ * same statements: the last line contains a digest of all statements.
  *
  * With `--inject`, the script injects one fault after another: some scans, reads by key and change
  * reads use a different owner, a policy or view shows rows that it should hide, and policies are
- * lost when rows expire. The script exits with 1 unless it finds each of them.
+ * lost when rows expire. The script exits with 1 unless it finds each of these faults.
  */
 
 import { countOption, flag, readOptions, seedOption } from "../../scripts/support/arguments.ts";

@@ -1,6 +1,6 @@
 /**
  * Verifies that the judge of materialised queries finds rows with a wrong `_seq`, and accepts rows
- * that merely look like an earlier row. The states and the rows of the SELECT are made up.
+ * that merely look like an earlier row. The tests make up the states and the rows of the SELECT.
  */
 import { expect, test } from "bun:test";
 import type { SubscriptionAck, WireRow } from "../../../src/protocol/mod.ts";
@@ -109,7 +109,7 @@ test("of equal rows without a key, a commit made as many as the SELECT has more"
   const rows = [row({ t: "a" }, "x", 8)];
   const given = { keys: [], columns: ["t"], before: [], rows };
   const one = [["a"]];
-  // A row was added at seq 8, and an equal one was removed at seq 9.
+  // A row was added at seq 8, and an equal row was removed at seq 9.
   expect(await judged({ ...given, rowsAt: { 7: one, 8: [...one, ...one], 9: one } })).toBe(
     undefined,
   );

@@ -96,11 +96,14 @@ export function pathsQuery({ chance, tables }: Sources): string {
 /** A query in FROM or WITH. */
 interface Derived {
   readonly query: string;
-  /** The columns of the query. Other tables are joined by the first one. */
+  /** The columns of the derived table. The first column joins it with other tables. */
   readonly columns: readonly string[];
 }
 
-/** Returns a query with groups, windows, DISTINCT, set operations or ORDER BY … LIMIT. */
+/**
+ * Returns a derived table: a query with groups, windows, DISTINCT, set operations or ORDER BY …
+ * LIMIT.
+ */
 function derivedOf({ chance, tables }: Sources): Derived {
   const from = itemOf(tables, chance, "d");
   const key = chance.pick(["d.i", "d.j", "d.t"]);
@@ -171,7 +174,7 @@ export function derivedQuery(sources: Sources): string {
   }
 }
 
-/** Returns a query that reads the same WITH entry twice, or one entry through another. */
+/** Returns a query that reads the same WITH entry twice, or one WITH entry through another. */
 export function twiceQuery(sources: Sources): string {
   const { chance } = sources;
   const { columns, query } = derivedOf(sources);

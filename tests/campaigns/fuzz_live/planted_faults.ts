@@ -1,7 +1,7 @@
 /**
- * Defines faults that the campaign must find. Because it finds them, the campaign can be trusted
- * when it reports no fault. Each fault replaces a line or two of the server's source code. The
- * server's own code does not refer to this file.
+ * Defines faults that the campaign must find. As long as it finds them, the campaign can be
+ * trusted when it reports no fault. Each fault replaces a line or two of the server's source code.
+ * The server's own code does not refer to this file.
  *
  * If a line is missing or occurs twice, no server is bundled: the code has changed, and the entry
  * must be updated.
@@ -35,7 +35,7 @@ const REPLACEMENTS = {
     instead:
       "if (!kept.has(row.key) && changes.length > 0) changes.push(shape.deletion(row, seq));",
   },
-  // Each message of a commit claims to be the last one.
+  // Each message of a commit claims to be the last message.
   early: {
     file: "live/results/result_messages.ts",
     line: "const isCommitEnd = this.#start === this.changeCount;",
@@ -67,13 +67,14 @@ const REPLACEMENTS = {
     line: "[change.removed, -1],",
     instead: "[change.removed, 1],",
   },
-  // When a row gets its first match, the row without a match is not removed.
+  // When a row of an outer join gets its first match, the row without a match is not removed.
   outer_counts: {
     file: "sql/maintain/join_changes.ts",
     line: "add(this.#completed(before, { from: index, ...reading(after) }), -1);",
     instead: "add(this.#completed(before, { from: index, ...reading(upTo) }), -1);",
   },
-  // The window of an ORDER BY … LIMIT is not refilled when its margin is used up.
+  // The rows kept for an ORDER BY … LIMIT are not refilled when the margin beyond the limit is
+  // used up.
   topk_refill: {
     file: "sql/maintain/row_window.ts",
     line: "return !this.#isWhole && this.#rows.length < this.#end;",
@@ -81,7 +82,7 @@ const REPLACEMENTS = {
     // The margin is smaller than usual, because the campaign's tables have few rows.
     also: { line: "return offset + limit + margin;", instead: "return offset + limit + 1;" },
   },
-  // An in-memory index lacks rows that got their value after the index was built.
+  // An in-memory index lacks rows whose value was set after the index was built.
   kept_index: {
     file: "sql/maintain/kept_index.ts",
     line: "if (now !== undefined) this.#add(now);",
@@ -129,13 +130,14 @@ const REPLACEMENTS = {
     line: "return newest > after ? newest : upTo;",
     instead: "return newest;",
   },
-  // A row has the seq of the last of the commits that arrive together with its change.
+  // When several commits arrive together, a changed row has the seq of the last of them instead of
+  // its own commit.
   late_seqs: {
     file: "live/results/result_feed.ts",
     line: "const stepsMax = hasChangeSeqs && !changeConditions ? 1 : STEPS_MAX;",
     instead: "const stepsMax = 1;",
   },
-  // The minimum of a group stays the same after its row is removed.
+  // The minimum of a group stays the same after the row with this minimum is removed.
   min_after_delete: {
     file: "sql/maintain/tallies.ts",
     line: "else if (kept.value === null || !this.#isWorse(value, kept.value)) kept.isUnknown = true;",
@@ -169,14 +171,14 @@ export function stalePlantedFaults(): readonly string[] {
       replaced(replacement);
       return [];
     } catch (error) {
-      // The caller reports it.
+      // The caller reports the error.
       return [String(error)];
     }
   });
 }
 
 /**
- * Returns the source of a file with the fault in it.
+ * Returns the source code of a file after the fault has replaced its lines.
  * @throws {Error} If the line is missing or occurs twice.
  */
 function replaced({ also, file, ...first }: Replacement): string {

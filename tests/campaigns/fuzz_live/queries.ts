@@ -1,9 +1,9 @@
 /**
  * Generates random queries of every class that can be materialised.
  *
- * Most of them belong to the classes that are maintained incrementally: equality joins, groups and
- * ORDER BY … LIMIT. A query with a LIMIT orders its rows completely, because two evaluations at
- * the same seq could otherwise choose different rows.
+ * Most of the queries belong to the classes that are maintained incrementally: equality joins,
+ * groups and ORDER BY … LIMIT. A query with a LIMIT orders its rows completely, because two
+ * evaluations at the same seq could otherwise choose different rows.
  */
 import type { Chance } from "../../../scripts/support/chance.ts";
 import { aggregateOf, expressionOf } from "../fuzz_sql/expressions.ts";
@@ -43,7 +43,7 @@ function onlyFirst({ tables, ...sources }: Sources): Sources {
 
 const NO_PARAMETERS: FuzzQuery["parameters"] = [[]];
 
-/** The classes of queries, each with its weight. */
+/** The classes of queries, each with its weight in the random choice. */
 const CLASSES: readonly (readonly [weight: number, make: (sources: Sources) => FuzzQuery])[] = [
   [4, (sources) => plain(joinQuery(sources, INNER_JOINS))],
   [3, (sources) => plain(joinQuery(sources, ALL_JOINS))],
@@ -119,7 +119,7 @@ const REMOVING_AGGREGATES: readonly string[] = [
   "bool_or(a.b)",
 ];
 
-/** Aggregates with a value that does not depend on the order of the rows. */
+/** Aggregates whose result does not depend on the order of the rows. */
 const AGGREGATES: readonly string[] = [
   ...REMOVING_AGGREGATES,
   "count(DISTINCT a.i)",
@@ -235,7 +235,7 @@ function windowQuery(sources: Sources): string {
   return `SELECT ${list.join(", ")} FROM ${from.text}${where(from, chance)}${windows}`;
 }
 
-/** Window calls with results that do not depend on the order of equal rows. */
+/** Window calls whose results do not depend on the order of equal rows. */
 const PARTITION_CALLS: readonly string[] = [
   "row_number() OVER (PARTITION BY $ ORDER BY a.j DESC, {ids})",
   "sum(a.j) OVER (PARTITION BY $)",
@@ -255,8 +255,8 @@ const KEPT_AGGREGATES: readonly string[] = [
 ];
 
 /**
- * Returns a query in which each row depends on the other rows with the same key. An index often
- * finds these rows.
+ * Returns a query in which each row depends on the other rows with the same key. An index can
+ * often find these rows.
  */
 function partitionQuery(sources: Sources): string {
   const { chance } = sources;

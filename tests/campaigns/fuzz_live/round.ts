@@ -5,12 +5,11 @@
  *     burst: commits while some followers are disconnected; in some bursts, also one of:
  *            a definition changes, a right is revoked or granted, the server is killed or restarted
  *
- * Both users subscribe to many of the same queries. In USER tables, each user has rows of their
- * own.
+ * Both users subscribe to many of the same queries. In USER tables, each user has separate rows.
  *
  * Invariant: the commits and events of a burst depend only on the seed and the number of the
  * burst, and a query depends only on the seed and its own number. A round with only one of the
- * queries, and with fewer bursts, therefore repeats what happened to that query.
+ * queries, and with fewer bursts, therefore repeats the events that concerned that query.
  */
 import { type Chance, chanceOfPart } from "../../../scripts/support/chance.ts";
 import { ADMIN, type ServerProcess } from "../../support/server_process.ts";
@@ -30,10 +29,15 @@ import {
 } from "./tables.ts";
 import { type Burst, Verdicts } from "./verdicts.ts";
 
-/** The user besides the administrator. Only the administrator writes to shared tables. */
+/**
+ * The name of the user besides the administrator. Only the administrator writes to shared tables.
+ */
 export const READER = "bob";
 
-/** A query reads one to three of the tables, so some commits change none of its tables. */
+/**
+ * The minimum number of tables. A query reads one to three of them, so some commits change none of
+ * its tables.
+ */
 const TABLES_MIN = 4;
 
 const COMMITS_PER_BURST_MAX = 9;
@@ -50,15 +54,12 @@ const RESTART_AT = 9;
  */
 const BURSTS_PER_CHANGE = 40;
 
-/** One in this many bursts cuts a connection. */
+/** The average number of bursts per cut of a connection. */
 const BURSTS_PER_CUT = 24;
-/** One in this many bursts ends a subscription. */
+/** The average number of bursts per end of a subscription. */
 const BURSTS_PER_LEAVE = 24;
 
-/**
- * The average number of subscriptions per subscription that requests that its query is evaluated
- * again at each change.
- */
+/** One in this many subscriptions requests that its query be evaluated again at each change. */
 const SUBSCRIPTIONS_PER_EVALUATED = 8;
 
 /**
@@ -76,9 +77,9 @@ const PING_MS_MAX = 16;
 
 /**
  * Whether a maintained result has a state after every single commit, and never has to be evaluated
- * again. Results of inner joins may combine several commits, because their rows have seqs of their
- * own. Recomputed parts, such as those of policies, have a time limit, and groups and windows of
- * LIMIT may have to be read again.
+ * again. The results of inner joins may combine several commits, because each of their rows has
+ * its own seq. Recomputed parts, such as the parts for policies, have a time limit, and groups and
+ * windows of LIMIT may have to be read again.
  */
 function followsEachCommit(sql: string, plan: string): boolean {
   const showsAbsence = /\b(?:GROUP BY|LEFT JOIN|UNION|INTERSECT|EXCEPT|DISTINCT(?! FROM))\b/;
@@ -94,11 +95,14 @@ export interface RoundOptions {
   /** Either the number of queries to follow, or the numbers that identify them. */
   readonly queries: number | readonly number[];
   readonly burstCount: number;
-  /** Returns whether to end the round early. */
+  /** Returns whether enough has been done to end the round early. */
   readonly isEnough: () => boolean;
 }
 
-/** A fault. Running its query alone up to the burst may repeat it. */
+/**
+ * A fault found in a query. Following the query alone up to the same burst may reproduce the
+ * fault.
+ */
 export interface Finding {
   readonly seed: number;
   readonly query: number;
@@ -112,11 +116,11 @@ export interface Totals {
   maintained: number;
   followers: number;
   commits: number;
-  /** The number of pairs of a commit and a query that was followed. */
+  /** The number of pairs of a commit and a followed query. */
   followed: number;
-  /** The pairs of which the state of a follower at the commit was compared. */
+  /** The number of pairs for which the state of a follower at the commit was compared. */
   pairs: number;
-  /** The compared pairs whose commit changed a table that the query reads. */
+  /** The number of compared pairs whose commit changed a table that the query reads. */
   changedPairs: number;
   states: number;
   resumes: number;
@@ -141,7 +145,7 @@ export class Round {
   #burstNumber = 0;
   /** The end of the last burst that was judged, in milliseconds since 1970. */
   #endMs = Date.now();
-  /** The commits since that burst. */
+  /** The commits since the last burst that was judged. */
   #commits: Commit[] = [];
   #isRedefined = false;
 
@@ -239,8 +243,8 @@ export class Round {
   }
 
   /**
-   * Returns the lines of EXPLAIN that tell how the server follows a query; none if it refuses the
-   * query.
+   * Returns the lines of EXPLAIN that state how the server follows a query; no lines if the server
+   * refuses the query.
    */
   async #explained(sql: string, params: readonly unknown[]): Promise<string> {
     const options = { params, namespace: "fuzz" };
@@ -277,7 +281,8 @@ export class Round {
     }
     await this.#connections.open();
     for (const follower of away) this.#resume(follower);
-    // If the user as whom a result runs leaves, the result is evaluated again.
+    // A result runs with the rights of one of its users. If that user leaves, the result is
+    // evaluated again.
     const left = new Set(Array.from(away, ({ asked }) => asked.sql));
     await this.#settle({ isKilled: event === "kill", left });
   }
@@ -287,7 +292,7 @@ export class Round {
     if (socket !== undefined && follower.resume(socket)) this.#totals.resumes += 1;
   }
 
-  /** Commits changes, some of them while the previous one is still running. */
+  /** Commits changes, some of them while the previous change is still running. */
   async #commit(chance: Chance, isKilled: boolean): Promise<void> {
     const { server } = this.#options;
     const pending: Promise<unknown>[] = [];

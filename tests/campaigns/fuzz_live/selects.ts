@@ -1,5 +1,5 @@
 /**
- * Runs the SELECT statements with which the judge compares states.
+ * Runs the SELECT statements whose rows the judge compares with the states of followers.
  *
  * A statement specifies the seq for each table, so it is an ordinary statement that shares no plan
  * with a live query. The seq is a parameter, so that the server plans each query once. Only the
@@ -27,7 +27,7 @@ export interface Asked {
 /** The rows of a SELECT. */
 export class SelectedRows {
   readonly error = undefined;
-  /** How many rows have each text. */
+  /** The number of rows with each text. */
   readonly counts = new Map<string, number>();
   /** The number of columns; undefined if there are no rows. */
   readonly width: number | undefined;
@@ -51,12 +51,12 @@ export class SelectedRows {
 export type Selected = SelectedRows | { readonly error: SqlError };
 
 /**
- * When a query is read: as of a seq or, if there is none, now. If the query reads the time, also
- * the time that it reads.
+ * The moment at which a query is read: a seq, or the present if there is none. For a query that
+ * reads the time, also the time that it reads.
  */
 export interface When {
   readonly seq: number | undefined;
-  /** In milliseconds since 1970. */
+  /** The time that the query reads, in milliseconds since 1970. */
   readonly timeMs?: number | undefined;
 }
 
@@ -97,7 +97,7 @@ export class Selects {
 
   /**
    * Whether a query can be read at an earlier seq. The reader may not read earlier states of
-   * shared tables, and the administrator may not read those of the reader's own rows.
+   * shared tables, and the administrator may not read earlier states of the reader's own rows.
    */
   hasPast(asked: Asked): boolean {
     const isOfAdministrator = asked.token === this.#server.token;
@@ -157,7 +157,7 @@ export class Selects {
   }
 }
 
-/** Whether a query reads rows that belong to its user. */
+/** Whether a query reads rows of USER tables, which belong to its user. */
 function readsOwn({ sql }: Pick<Asked, "sql">): boolean {
   return /\bown\d/.test(sql);
 }

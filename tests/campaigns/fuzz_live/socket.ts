@@ -16,7 +16,7 @@ export interface SubscribeOptions {
   readonly id: string;
   readonly sql: string;
   readonly params: readonly unknown[];
-  /** The position to resume from; undefined for a first subscription. */
+  /** The position from which to resume; undefined for a first subscription. */
   readonly from: number | undefined;
   readonly way: "evaluated" | undefined;
   readonly follower: ResultFollower;
@@ -118,8 +118,8 @@ export class FollowerSocket {
   }
 
   /**
-   * Delivers a message. If the messages of a subscription contradict each other, it is ended, so
-   * that the judge finds it.
+   * Delivers a message. If the messages of a subscription contradict each other, the subscription
+   * is ended, so that the judge finds the contradiction.
    */
   #deliver(message: DataMessage): void {
     const id = message.subscription_id;
@@ -142,9 +142,9 @@ export class SocketSubscription implements LiveSubscription {
   readonly follower: ResultFollower;
   readonly state: LiveSubscription["state"] = "following";
   position: Seq | undefined;
-  /** When the last message or a later position arrived. */
+  /** The time at which the last message or a later position arrived. */
   receivedMs: number = performance.now();
-  /** The reason why the follower gave up; undefined if it did not. */
+  /** The reason why the follower gave up; undefined if it has not given up. */
   error: Error | undefined;
   readonly #send: (message: Readonly<Record<string, unknown>>) => void;
 
@@ -169,7 +169,7 @@ export class SocketSubscription implements LiveSubscription {
   }
 
   drained(): void {
-    // A socket sends batches without being asked for them.
+    // Batches need not be requested, because the server sends them over a socket by itself.
   }
 
   close(): void {

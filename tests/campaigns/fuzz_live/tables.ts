@@ -2,7 +2,7 @@
  * Creates the tables and views of a round. Some tables are shared, some have rows per user, and
  * some have policies, so that queries join all kinds. Every table has the columns by which the
  * queries join, group and order; the other columns are random. Many of these columns have an
- * index, because a join is maintained only where a key or an index serves it.
+ * index, because a join is maintained only if a key or an index serves it.
  */
 import type { Chance } from "../../../scripts/support/chance.ts";
 import { columnsOf, type StoredTable } from "../fuzz_sql/changes.ts";
@@ -13,13 +13,13 @@ import { COLUMN_TYPES, cellOf } from "../fuzz_sql/values.ts";
 const CORE: ReadonlySet<string> = new Set(["i", "j", "m", "t", "u", "b", "ts"]);
 
 /**
- * Everybody can read a "shared" table, each user has rows of their own in an "own" table, and
- * policies decide who can read each row of a "ruled" table.
+ * The kind of a table. Everybody can read a "shared" table, each user has separate rows in an
+ * "own" table, and policies decide who can read each row of a "ruled" table.
  */
 export type TableKind = "shared" | "own" | "ruled";
 
 /**
- * The kinds of the tables after the first one, which is shared. A more frequent kind is listed
+ * The kinds of the tables after the first table, which is shared. A more frequent kind is listed
  * several times.
  */
 const KINDS: readonly TableKind[] = ["shared", "shared", "own", "ruled"];
@@ -43,16 +43,17 @@ export interface Schema {
 type Preparing = (sql: string) => Promise<void>;
 
 /**
- * A table of the users who may read rows with a certain `j` under the policy of the ruled tables.
+ * A table that lists the users who may read rows with a certain `j` under the policy of the ruled
+ * tables.
  */
 const GUESTS =
   "CREATE TABLE guests (room INT, guest TEXT, PRIMARY KEY (room, guest)) " +
   "WITH (TYPE = 'SHARED', ACCESS_LEVEL = 'DBA')";
 
 /**
- * Creates some tables, and views over those that have no rows per user.
+ * Creates some tables, and views over the tables that have no rows per user.
  *
- * @param countMin The least number of tables. There may be up to two more.
+ * @param countMin The minimum number of tables. There may be up to two more.
  */
 export async function makeSchema(
   prepare: Preparing,
@@ -122,7 +123,7 @@ export function tableOf(table: StoredTable): Table {
 /** The moment at which a query is read, as SQL expressions. */
 export interface Moment {
   readonly seq: string;
-  /** The time; undefined for a query that does not read it. */
+  /** The time at which a query is read; undefined for a query that does not read the time. */
   readonly time: string | undefined;
   /** The user whose rows another user selects; undefined if users select their own rows. */
   readonly user: string | undefined;

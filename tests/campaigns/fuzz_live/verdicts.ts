@@ -18,8 +18,7 @@ const DEFINITION_CODES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * How long it may take, in milliseconds, until a row that the passage of time adds or removes
- * arrives.
+ * The maximum time, in milliseconds, until a row that the passage of time adds or removes arrives.
  */
 const CLOCK_MS_MAX = 10_000;
 
@@ -33,9 +32,12 @@ export interface Burst {
   readonly isKilled: boolean;
   /** Whether a definition or a right has changed. */
   readonly isRedefined: boolean;
-  /** The queries that a follower has left. */
+  /** The queries from which a follower has unsubscribed. */
   readonly left: ReadonlySet<string>;
-  /** When the followers had caught up before and after the burst, in milliseconds since 1970. */
+  /**
+   * The times at which the followers had caught up before and after the burst, in milliseconds
+   * since 1970.
+   */
   readonly startMs: number;
   readonly endMs: number;
 }
@@ -57,7 +59,7 @@ export interface VerdictsOptions {
   readonly selects: Selects;
   /** Reports a fault. The followers of the query are no longer judged afterwards. */
   readonly blame: (follower: Follower, what: string) => void;
-  /** Subscribes a follower again, without its rows. */
+  /** Subscribes a follower again, without the rows received earlier. */
   readonly begin: (follower: Follower) => void;
   /** The followers of results that have a state after every single commit. */
   readonly byCommit: ReadonlySet<Follower>;
@@ -73,7 +75,9 @@ export class Verdicts {
   #lastEndSeq = 0;
   /** The followers that ended because their SELECT fails. They start again once it succeeds. */
   readonly #waiting = new Set<Follower>();
-  /** The end of the last burst for each follower whose state at that time was compared. */
+  /**
+   * The seq at the end of the last burst, for each follower whose state at that seq was compared.
+   */
   readonly #comparedSeqs = new WeakMap<Follower, number>();
   #stateCount = 0;
   #pairCount = 0;
@@ -88,22 +92,25 @@ export class Verdicts {
     }));
   }
 
-  /** The number of states so far. */
+  /** The number of states judged so far. */
   get stateCount(): number {
     return this.#stateCount;
   }
 
-  /** For each commit, the queries of which a follower's state at this commit was compared. */
+  /**
+   * The number of pairs of a commit and a query for which a follower's state at the commit was
+   * compared.
+   */
   get pairCount(): number {
     return this.#pairCount;
   }
 
-  /** The pairs whose commit changed a table that the query reads. */
+  /** The number of compared pairs whose commit changed a table that the query reads. */
   get changedPairCount(): number {
     return this.#changedPairCount;
   }
 
-  /** Begins with the tables as they are at a seq. */
+  /** Begins judging with the tables as they are at a seq. */
   begin(seq: number): void {
     this.#ledger.begin(seq);
   }
@@ -179,13 +186,13 @@ export class Verdicts {
     const isByCommit = isSteady && this.#options.byCommit.has(follower);
     const hasReached = follower.isRunning && follower.hasReached(seq);
     const judged = states.flatMap((state, index): Judged[] => {
-      // A follower that began after the last burst has first rows from before the change.
-      // Their types may differ from those of the changed columns.
+      // A follower that began after the last burst has first rows from before the change. The
+      // types of these rows may differ from the types of the changed columns.
       if (isRedefined && state.seq <= this.#lastEndSeq) return [];
       const isNewest = hasReached && index === states.length - 1;
       return [{ ack, state, isNewest, isByCommit }];
     });
-    // A state is also the result at every later seq until the next one arrives.
+    // A state is also the result at every later seq until the next state arrives.
     const hasChanged =
       last !== undefined && this.#lastChange(asked, last.seq) < this.#lastChange(asked, seq);
     if (hasReached && hasChanged) {
@@ -246,7 +253,10 @@ export class Verdicts {
     this.#options.blame(follower, `goes on, but the SELECT says ${error.message}`);
   }
 
-  /** Requires that rows removed by the passage of time leave, and that rows added by it arrive. */
+  /**
+   * Requires that the follower has lost the rows that the passage of time removes, and received
+   * the rows that it adds.
+   */
   async #judgeClock(follower: Follower): Promise<void> {
     const { asked, last } = follower;
     const deadlineMs = performance.now() + CLOCK_MS_MAX;

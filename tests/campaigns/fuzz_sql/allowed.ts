@@ -5,15 +5,15 @@
  * The random statements avoid the following, because there is nothing to compare:
  *
  * - SELECT *, which also returns `_seq` and `_deleted`;
- * - alternatives in regular expressions: Tidemark takes the first one that matches, not the
- *   longest;
+ * - alternatives in regular expressions: Tidemark takes the first alternative that matches, not
+ *   the longest;
  * - FULL JOIN on anything but equalities, which only Tidemark accepts;
  * - grouping sets over expressions: if an expression turns out to be constant, PostgreSQL keeps
  *   its value in a set without it;
  * - an UPDATE in which two rows match the same row, and an upsert that changes nothing: PostgreSQL
  *   may choose either row, and touches the upserted row.
  *
- * The other side sorts text by code point and has the time zone UTC, as Tidemark always does.
+ * The PostgreSQL side sorts text by code point and has the time zone UTC, as Tidemark always does.
  */
 
 interface AllowedRefusal {
@@ -65,7 +65,7 @@ export function isAllowedRefusal(refusal: string, sql: string): boolean {
 
 /**
  * Errors that depend on which values were computed. SQL guarantees no evaluation order, so one
- * side may fail for a value that the other never computes.
+ * side may fail for a value that the other side never computes.
  */
 export const OF_VALUES: ReadonlySet<string> = new Set([
   "VALUE_OUT_OF_RANGE",
@@ -74,14 +74,14 @@ export const OF_VALUES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * The number of digits of FLOAT and DOUBLE values that are compared. PostgreSQL rounds a sum of
+ * The number of digits that are compared in FLOAT and DOUBLE values. PostgreSQL rounds a sum of
  * FLOAT to 32 bits at each step and adds in a different order. Averages of integers and EXTRACT
  * are DOUBLE in Tidemark and NUMERIC in PostgreSQL.
  */
 export const BINARY_DIGITS = 6;
 
 /**
- * The number of digits of DECIMAL values that are compared. Quotients and averages have 16 decimal
+ * The number of digits that are compared in DECIMAL values. Quotients and averages have 16 decimal
  * places, and a result column has a single scale.
  */
 export const DECIMAL_DIGITS = 13;

@@ -1,5 +1,6 @@
 /**
- * Converts the cells of all sides to the same text form. `allowed.ts` lists where they may differ.
+ * Converts the cells of all sides to the same text form. `allowed.ts` lists the allowed
+ * differences.
  */
 import { BINARY_DIGITS, DECIMAL_DIGITS } from "./allowed.ts";
 
@@ -7,7 +8,7 @@ const DAY_MS = 86_400_000;
 
 type Word = string | Readonly<Record<string, unknown>>;
 
-/** Returns the text by which a cell from Tidemark is compared. */
+/** Returns the comparable form of a cell from Tidemark. */
 export function cellFromWire(cell: unknown, type: Word): string {
   if (cell === null || cell === undefined) return "NULL";
   const text = typeof cell === "string" ? cell : JSON.stringify(cell);
@@ -108,8 +109,8 @@ function rangeOf(text: string): string | undefined {
 }
 
 /**
- * Removes the mask length of a network that is a single host. Only the cast of an INET to text
- * shows it.
+ * Removes the mask length of a network that is a single host. Only a cast of an INET to text shows
+ * such a mask length.
  */
 function withoutHostLength(text: string): string {
   return text.replace(/^([\d.]+)\/32$|^([\da-f:]+)\/128$/, "$1$2");

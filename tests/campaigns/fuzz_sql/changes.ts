@@ -1,6 +1,6 @@
 /**
  * Generates random INSERT, UPDATE, DELETE and MERGE statements, and WITH statements that change
- * rows. Keys often collide. Where several rows could affect the outcome, either only one of them
+ * rows. Keys often collide. If several rows could affect the outcome, either only one of them
  * exists, or no column in which they differ is read.
  */
 import type { Chance } from "../../../scripts/support/chance.ts";
@@ -64,8 +64,8 @@ function mergeOf(table: StoredTable, tables: readonly StoredTable[], chance: Cha
   if (chance.below(2) === 0) {
     const action = chance.pick(["DELETE", "DO NOTHING"]);
     const few = node("few", " AND w.id % 2 = 0 AND ", conditionOf(1, both));
-    // A clause after one without a condition is refused, so the clause with a condition comes
-    // first.
+    // SQL refuses a clause after a clause without a condition, so the clause with a condition
+    // comes first.
     clauses.unshift(node("when", " WHEN MATCHED", few, ` THEN ${action}`));
   }
   if (clauses.length === 0 || chance.below(4) > 0) {
@@ -88,8 +88,8 @@ function wholeTable(table: StoredTable): Keyed {
 }
 
 /**
- * Returns a statement that changes one table in WITH, and changes another table based on the
- * returned rows.
+ * Returns a statement that changes one table in WITH, and changes another table based on the rows
+ * that WITH returns.
  */
 function partedOf(table: StoredTable, tables: readonly StoredTable[], chance: Chance): Node {
   const entry = node("part", "WITH c AS (", partOf(table, chance), " RETURNING w.id AS k)");
@@ -266,12 +266,12 @@ function deleteOf(table: StoredTable, tables: readonly StoredTable[], chance: Ch
 }
 
 interface Partners {
-  /** The SQL after FROM or USING. */
+  /** The SQL of the item after FROM or USING. */
   readonly item: Node;
   readonly where: Node;
   /**
-   * The columns that the change may read besides its own; empty if a row may have several
-   * partners.
+   * The columns that the change may read in addition to its own columns; empty if a row may have
+   * several partners.
    */
   readonly scope: Scope;
 }

@@ -1,9 +1,9 @@
 /**
  * Asks DuckDB for a second opinion on queries, over copies of PostgreSQL's rows.
  *
- * `DIALECT` lists how statements are rewritten for DuckDB. If DuckDB's result differs from both
- * others, `OTHER_MEANING` must give the reason. DuckDB has no opinion on queries that it refuses,
- * or on queries over JSON.
+ * `DIALECT` lists the rewrites of statements for DuckDB. If DuckDB's result differs from the
+ * results of both Tidemark and PostgreSQL, `OTHER_MEANING` must give the reason. DuckDB has no
+ * opinion on queries that it refuses, or on queries over JSON.
  */
 import { DuckDBInstance } from "@duckdb/node-api";
 import { cellFromDuckDb } from "./cells.ts";
@@ -16,7 +16,7 @@ export interface Copy {
 }
 
 export interface SecondOpinion {
-  /** Replaces all tables and views in DuckDB with the given ones. */
+  /** Replaces all tables and views in DuckDB with the given tables and views. */
   copy(tables: readonly Copy[], views: ReadonlyMap<string, string>): Promise<void>;
   /** Returns the rows of a query; undefined if DuckDB has no opinion. */
   rows(sql: string, types: readonly WireType[]): Promise<readonly string[] | undefined>;
@@ -91,7 +91,9 @@ const OTHER_MEANING: readonly (readonly [where: RegExp, because: string])[] = [
   ],
 ];
 
-/** Returns why DuckDB's result of a query may differ; undefined if no reason is known. */
+/**
+ * Returns the reason why DuckDB's result of a query may differ; undefined if no reason is known.
+ */
 export function otherMeaningOf(sql: string): string | undefined {
   return OTHER_MEANING.find(([where]) => where.test(sql))?.[1];
 }
@@ -141,14 +143,16 @@ export async function openSecondOpinion(): Promise<SecondOpinion> {
 
 /**
  * Returns undefined, meaning no opinion, if DuckDB refused a query. Any other error is a fault of
- * this script and is rethrown.
+ * the script and is rethrown.
  */
 function ignoreRefusal(error: unknown): undefined {
   if (error instanceof Error && / Error: /.test(error.message)) return undefined;
   throw error;
 }
 
-/** Matches types that DuckDB lacks, or that have a different meaning, text form or order there. */
+/**
+ * Matches types that DuckDB lacks, or whose meaning, text form or order is different in DuckDB.
+ */
 const MISSING_TYPES = /^(?:JSONB|NUMERIC|INTERVAL|INT\[\]|INET|BIT VARYING|NUMRANGE|NUMMULTIRANGE)/;
 
 /** Matches calls and literals of the types that DuckDB lacks. */

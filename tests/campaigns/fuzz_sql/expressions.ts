@@ -2,7 +2,7 @@
  * Generates random expressions over the columns in scope.
  *
  * No divisor can be zero, and products stay small. Otherwise, a different evaluation order could
- * cause an error on only one side, which would be noise.
+ * cause an error on only one side without any fault.
  */
 import type { Chance } from "../../../scripts/support/chance.ts";
 import { list, type Node, node } from "./tree.ts";
@@ -12,7 +12,7 @@ export interface Scope {
   readonly chance: Chance;
   /** Columns, with their names as they appear in a query. */
   readonly columns: readonly Column[];
-  /** Creates an expression that contains a query; absent if no query is allowed. */
+  /** Creates an expression that contains a subquery; absent if no subquery is allowed. */
   readonly inner?: (sort: Sort) => Node;
 }
 
@@ -73,8 +73,8 @@ function caseOf(sort: Sort, depth: number, scope: Scope): Node {
 }
 
 /**
- * The forms of operations, keyed by the sort of their result. `$sort` stands for an operand of
- * that sort, and `$1sort` for the same operand wherever it appears.
+ * The forms of operations, keyed by the sort of their result. `$sort` represents an operand of
+ * that sort, and `$1sort` represents the same operand wherever it appears.
  */
 const OPERATIONS: Readonly<Record<Exclude<Sort, "bool">, readonly string[]>> = {
   int: [

@@ -9,13 +9,13 @@ import { conditionOf, expressionOf, type Scope } from "./expressions.ts";
 import { list, type Node, node, textOf } from "./tree.ts";
 import { literalOf, type Sort } from "./values.ts";
 
-/** Creates indexes on all compared systems. Any of them may refuse an index. */
+/** Creates indexes on all compared systems. Any of the systems may refuse an index. */
 export interface IndexPreparer {
   /** Creates an index on all sides, or on none of them. Returns whether it was created. */
   readonly index: (sql: string, name: string) => Promise<boolean>;
 }
 
-/** A part of an index, in the form in which statements repeat it. */
+/** A part of an index, in the form in which other statements repeat it. */
 interface MadePart {
   readonly sort: Sort;
   readonly text: string;
@@ -30,7 +30,7 @@ export interface MadeIndex {
   readonly where?: string;
 }
 
-/** The sorts with values that an index can order. */
+/** The sorts of expressions whose values an index can order. */
 const INDEXED: readonly Sort[] = [
   "int",
   "decimal",
@@ -95,7 +95,7 @@ function withMade(table: StoredTable, name: string, made: MadeIndex): StoredTabl
   return { ...table, indexes: [...indexes, made], indexNames: [...indexNames, name] };
 }
 
-/** Returns a table with one more inverted index; the table itself if a side refuses it. */
+/** Returns a table with one more inverted index; the table itself if a side refuses the index. */
 async function withInverted(
   sides: IndexPreparer,
   table: StoredTable,
@@ -127,7 +127,7 @@ async function withInverted(
   return withMade(table, name, { parts, ...(where === undefined ? {} : { where }) });
 }
 
-/** Returns the condition of an index. */
+/** Returns the condition of a partial index. */
 function partOf(table: StoredTable, scope: Scope): string {
   const { chance } = scope;
   const { name, sort } = chance.pick(columnsOf(table));
@@ -196,7 +196,7 @@ function termTest({ sort, terms, text }: MadePart, chance: Chance): Node {
 
 /**
  * Returns a literal made up of ASCII characters. In the locale C, PostgreSQL considers every other
- * character a letter, whereas Tidemark does not.
+ * character a letter, but Tidemark does not.
  */
 function asciiLiteral(sort: Sort, chance: Chance): string {
   let literal = literalOf(sort, chance);
@@ -224,7 +224,10 @@ function testOf(part: MadePart, chance: Chance): Node {
   }
 }
 
-/** Returns a query that may be read in the order of an index; undefined if there is none. */
+/**
+ * Returns a query that may be read in the order of an index; undefined if the table has no
+ * suitable index.
+ */
 export function indexedQuery(table: StoredTable, chance: Chance): Node | undefined {
   const condition = indexedCondition(table, chance);
   if (condition === undefined) return undefined;

@@ -6,9 +6,9 @@
  *   returns the rows of the three queries that ask for one of these values (ternary logic
  *   partitioning, Rigger and Su 2020). The same holds for DISTINCT, for groups, for HAVING and for
  *   aggregates that can be added up.
- * - Projection: a filter passes as many rows as have the value true when the condition is an
- *   output instead (NoREC, by the same authors). The second query uses no index, range or pushed
- *   filter.
+ * - Projection: the number of rows that pass a filter is the number of rows for which the
+ *   condition is true when it is an output instead (NoREC, by the same authors). The second query
+ *   uses no index, range or pushed filter.
  * - Join: rows that satisfy a condition in ON also satisfy it in WHERE.
  * - Moment: tables FOR SYSTEM_TIME AS OF now() equal the current tables. The second query uses no
  *   secondary index and no stored order.
@@ -32,10 +32,10 @@ import { type Table, withQueries } from "./subqueries.ts";
 import { list, type Node, node, textOf } from "./tree.ts";
 import { type Column, SORTS } from "./values.ts";
 
-/** Queries that must return the same rows. */
+/** A group of queries that must return the same rows. */
 export interface Sameness {
   readonly whole: string;
-  /** The queries whose combined rows must equal those of `whole`. */
+  /** The queries whose combined rows must equal the rows of `whole`. */
   readonly parts: readonly string[];
   /** Whether duplicate rows count only once. */
   readonly isSet: boolean;
@@ -50,7 +50,9 @@ export interface Law {
   readonly name: string;
   /** The select list, FROM and condition of the query. */
   readonly root: Node;
-  /** Returns what the law claims about a tree, which may have been cut down. */
+  /**
+   * Returns the queries that must return the same rows, for a tree that may have been cut down.
+   */
   sameness(root: Node): Sameness;
 }
 
@@ -175,7 +177,7 @@ function overAggregate(tables: readonly Table[], chance: Chance): Law {
   const group = (by: string): string => (key === undefined ? "" : ` GROUP BY ${by}`);
   const law: Form = ({ condition, from, outputs: text }) => {
     const names = key === undefined ? "a" : "a, k";
-    // GROUP BY refers to the key by its position, because it would read a constant key as a
+    // GROUP BY refers to the key by its position, because it would interpret a constant key as a
     // position, too.
     const blocks = cases(condition).map(
       (one) => `SELECT ${text} FROM ${from} WHERE ${one}${group("2")}`,

@@ -1,6 +1,6 @@
 /**
  * Sends tables and views to DuckDB, asks it about queries, and filters out the differences that
- * are known to be DuckDB's own.
+ * are known to be caused by DuckDB.
  */
 import type { SqlResponse } from "../../../src/sql/mod.ts";
 import { cellFromWire, roundedCell } from "./cells.ts";
@@ -15,12 +15,13 @@ export class Opinions {
   readonly #second: SecondOpinion;
   /** The definitions of the existing views, keyed by name. */
   readonly #views = new Map<string, string>();
-  /** How many differences each known reason explains. */
+  /** The number of differences that each known reason explains. */
   readonly otherMeanings: Map<string, number> = new Map();
-  /** On how many queries DuckDB had an opinion. */
+  /** The number of queries on which DuckDB had an opinion. */
   count = 0;
   /**
-   * The tables that must be copied to DuckDB before the next query; undefined if it is up to date.
+   * The tables that must be copied to DuckDB before the next query; undefined if DuckDB is up to
+   * date.
    */
   #stale: readonly CopiedTable[] | undefined;
 
@@ -50,8 +51,8 @@ export class Opinions {
   }
 
   /**
-   * Returns how DuckDB's result differs; undefined if it does not, if the reason is known, or if
-   * DuckDB has no opinion.
+   * Returns the difference between DuckDB's result and Tidemark's; undefined if the results agree,
+   * if the reason is known, or if DuckDB has no opinion.
    */
   async difference(
     sql: string,
@@ -91,7 +92,7 @@ async function copiesOf(client: Bun.SQL, tables: readonly CopiedTable[]): Promis
   return copies;
 }
 
-/** Returns whether DuckDB agrees; undefined if it has no opinion. */
+/** Returns whether DuckDB agrees with Tidemark's result; undefined if DuckDB has no opinion. */
 async function opinionOf(
   second: SecondOpinion,
   sql: string,

@@ -1,20 +1,20 @@
 /**
- * Handles the only fault of PostgreSQL on the list: over grouping sets, it drops an ORDER BY key
- * as redundant if a join or WHERE makes the key equal to another one, although the key is NULL in
- * a set that does not contain it.
+ * Handles the only listed fault of PostgreSQL: over grouping sets, it drops an ORDER BY key as
+ * redundant if a join or WHERE makes the key equal to another key, although the key is NULL in a
+ * set that does not contain it.
  *
- * PostgreSQL itself decides: it is asked again with the groups isolated by `OFFSET 0`, where it
+ * PostgreSQL itself decides: it is asked again with the groups isolated by `OFFSET 0`, so that it
  * knows of no equality and orders the rows correctly. A wrong order from Tidemark therefore still
  * counts as a difference, even in such a query.
  */
 import { findNode, list, type Node, node, textOf } from "./tree.ts";
 
-/** Why PostgreSQL's rows may be in a different order. */
+/** The reason why PostgreSQL's rows may be in a different order. */
 export const REDUNDANT_KEY =
   "PostgreSQL drops an ORDER BY key that equals another key, even if a grouping set makes it NULL";
 
 /**
- * Returns a query rewritten so that PostgreSQL knows of no equality when it orders the groups;
+ * Rewrites a query so that PostgreSQL knows of no equality when it orders the groups. Returns
  * undefined if the rewrite does not apply.
  */
 export function behindBarrier(root: Node): string | undefined {

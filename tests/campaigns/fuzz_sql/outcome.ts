@@ -8,12 +8,14 @@ const ROWS_SHOWN_MAX = 8;
 export interface Difference {
   readonly tidemark: string;
   /**
-   * DuckDB's result; present if it differs, and PostgreSQL agrees with Tidemark or has no result.
+   * DuckDB's result. It is present if it differs from Tidemark's, and PostgreSQL agrees with
+   * Tidemark or has no result.
    */
   readonly duckdb?: string;
   readonly postgres: string;
   /**
-   * True if only one side failed for a value. It may have computed a value that the other did not.
+   * True if only one side failed for a value. That side may have computed a value that the other
+   * side did not compute.
    */
   readonly isValueError: boolean;
   /** True if Tidemark responded that the feature is not available yet. */
@@ -42,8 +44,8 @@ export function compare(ours: Outcome, theirs: Outcome): Difference | undefined 
 }
 
 /**
- * Describes the outcome of one side. If it consists of rows, shows those that the other side lacks
- * or returns in a different position.
+ * Describes the outcome of one side. If the outcome consists of rows, shows the rows that the
+ * other side lacks or returns in a different position.
  */
 export function shown(outcome: Outcome, other: Outcome): string {
   if (outcome.kind === "failure") return `${outcome.condition}: ${outcome.message}`;
@@ -54,7 +56,7 @@ export function shown(outcome: Outcome, other: Outcome): string {
   return [`${outcome.rows.length} row(s)`, ...lines.map((line) => `    ${line}`)].join("\n");
 }
 
-/** Counts one more difference for a reason. */
+/** Adds one to the number of differences with a given reason. */
 export function noteOnce(counts: Map<string, number>, because: string): void {
   counts.set(because, (counts.get(because) ?? 0) + 1);
 }

@@ -10,7 +10,7 @@ import { list, type Node, node, optional, textOf } from "./tree.ts";
 import { type Column, literalOf, SORTS, type Sort, typeNameOf } from "./values.ts";
 import { columnsOfNodes, ORDERS, windowCallsOf } from "./windows.ts";
 
-/** A statement, and how its rows may be compared. */
+/** A statement, with the way in which its rows may be compared. */
 export interface Query {
   readonly root: Node;
   readonly isOrdered: boolean;
@@ -21,7 +21,7 @@ export interface FromItem {
   readonly columns: readonly Column[];
 }
 
-/** Returns a random sort that both sides can order and group by. */
+/** Returns a random sort of expression by which both sides can order and group. */
 function anySort(chance: Chance): Sort {
   return chance.pick(SORTS);
 }
@@ -96,7 +96,7 @@ interface Block {
   readonly where: Node | string;
   readonly scope: Scope;
   /**
-   * The scope without subqueries, for expressions that must be repeated exactly: two equal
+   * The scope without subqueries, for expressions that must be repeated exactly. Two equal
    * subqueries never count as the same expression.
    */
   readonly inner: Scope;
@@ -170,7 +170,7 @@ function groupedQuery({ from, scope, where }: Block): Query {
 type GroupPart = { readonly sort: Sort } & ({ readonly key: Node } | { readonly call: Node });
 
 /**
- * Returns window calls over the rows of a grouped query. They read the query's keys and
+ * Returns window calls over the rows of a grouped query. The calls read the query's keys and
  * aggregates.
  */
 function windowsOverGroups(
@@ -224,7 +224,7 @@ interface Tail {
 }
 
 /**
- * Returns ORDER BY and LIMIT, or nothing.
+ * Returns random ORDER BY and LIMIT clauses, or nothing.
  * @param others Further expressions to order by.
  */
 function tailOf(outputs: readonly Node[], others: readonly Node[], chance: Chance): Tail {

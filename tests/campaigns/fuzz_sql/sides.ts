@@ -26,7 +26,7 @@ const POSTGRES_SETTINGS = [
   "synchronous_commit = off",
 ];
 
-/** How a statement is sent to Tidemark. */
+/** The way in which a statement is sent to Tidemark. */
 export type Way = "alone" | "in a text" | "in a transaction";
 
 export interface Sides extends AsyncDisposable {
@@ -37,7 +37,7 @@ export interface Sides extends AsyncDisposable {
    * Tidemark ran it.
    */
   readonly wasAllowed: boolean;
-  /** On how many queries DuckDB had an opinion. */
+  /** The number of queries on which DuckDB had an opinion. */
   readonly opinionCount: number;
   /** For each known reason, the number of DuckDB's differences that it explains. */
   readonly otherMeanings: ReadonlyMap<string, number>;
@@ -47,32 +47,32 @@ export interface Sides extends AsyncDisposable {
   readonly changed: (tables: readonly CopiedTable[]) => void;
   /**
    * Runs a statement that both sides accept unchanged.
-   * @throws If a side refuses it.
+   * @throws If a side refuses the statement.
    */
   readonly both: (sql: string) => Promise<void>;
   /**
-   * Runs a statement that PostgreSQL may refuse according to `allowed.ts`. If it does, the
+   * Runs a statement that `allowed.ts` permits PostgreSQL to refuse. If PostgreSQL refuses it, the
    * statement runs on neither side. Returns whether it ran.
    */
   readonly ifBoth: (sql: string) => Promise<boolean>;
-  /** Creates an index on both sides, or on neither. Returns whether it was created. */
+  /** Creates an index on both sides, or on neither. Returns whether the index was created. */
   readonly index: (sql: string, name: string) => Promise<boolean>;
   /**
    * Runs a statement that only Tidemark supports.
-   * @throws If Tidemark refuses it.
+   * @throws If Tidemark refuses the statement.
    */
   readonly tidemark: (sql: string) => Promise<void>;
-  /** Runs a statement on both sides. Returns undefined if they agree. */
+  /** Runs a statement on both sides and returns the difference; undefined if the sides agree. */
   difference(
     root: Node,
     options: { isOrdered: boolean; way: Way },
   ): Promise<Difference | undefined>;
 }
 
-/** Why PostgreSQL's result may not be the only correct one. */
+/** The reason why PostgreSQL's result may not be the only correct result. */
 const ROW_ORDER = "PostgreSQL's answer depends on the order in which the rows are stored";
 
-/** Makes the trigram operators and indexes available if PostgreSQL was installed with them. */
+/** Makes the trigram operators and indexes available if the installed PostgreSQL includes them. */
 async function addTrigrams(client: Bun.SQL): Promise<void> {
   const found = await client`SELECT 1 FROM pg_available_extensions WHERE name = 'pg_trgm'`;
   if (found.length > 0) await client.unsafe("CREATE EXTENSION pg_trgm");
@@ -122,8 +122,8 @@ export async function openSides(): Promise<Sides> {
         await client.unsafe(sql);
         return true;
       } catch (error) {
-        // PostgreSQL considers fewer functions immutable than Tidemark does. For example, the cast
-        // of a date to text is not immutable there.
+        // PostgreSQL considers fewer functions immutable than Tidemark does. For example,
+        // PostgreSQL's cast of a date to text is not immutable.
         if (!(error instanceof Bun.SQL.PostgresError)) throw error;
         await own.prepare(`DROP INDEX ${name}`);
         return false;
@@ -167,9 +167,7 @@ async function connectedTo(url: string): Promise<Bun.SQL> {
   return client;
 }
 
-/**
- * Runs a statement that PostgreSQL may refuse according to `allowed.ts`. Returns whether it ran.
- */
+/** Runs a statement that `allowed.ts` permits PostgreSQL to refuse. Returns whether it ran. */
 async function isTaken(client: Bun.SQL, sql: string): Promise<boolean> {
   try {
     await client.unsafe(sql);
@@ -189,7 +187,7 @@ function unavailable({ message }: DatabaseError): Difference {
   return { tidemark: message, postgres: "not asked", isValueError: false, isUnavailable: true };
 }
 
-/** A result that differs, with everything needed to query PostgreSQL again. */
+/** A statement whose results differ, with everything needed to query PostgreSQL again. */
 interface Question {
   readonly isOrdered: boolean;
   readonly ours: Outcome;
@@ -200,8 +198,8 @@ interface Question {
 }
 
 /**
- * Returns the reason why PostgreSQL's result may differ, as PostgreSQL itself shows it; undefined
- * if there is none.
+ * Returns a reason, confirmed by PostgreSQL itself, why its result may differ; undefined if there
+ * is none.
  */
 async function reasonOf(
   client: Bun.SQL,
@@ -301,7 +299,7 @@ async function postgresOutcome(
   }: { width: number | undefined; response: SqlResponse; isOrdered: boolean },
 ): Promise<Outcome> {
   const sql = textOf(root);
-  // For a failed response, any entry will do, because its rows are not compared.
+  // If the response is a failure, any schema will do, because no rows are compared.
   const schema = response.results.find((entry) => entry.schema !== undefined)?.schema ?? [];
   const names = Array.from({ length: width ?? 0 }, (_, i) => `c${i + 1}`);
   const texts = names.map((name) => `${name}::text`).join(", ");

@@ -1,5 +1,6 @@
 /**
- * Generates random queries inside expressions. Most of them are correlated with the outer query.
+ * Generates random subqueries inside expressions. Most of them are correlated with the outer
+ * query.
  */
 import type { Chance } from "../../../scripts/support/chance.ts";
 import { aggregateOf, conditionOf, expressionOf, type Scope } from "./expressions.ts";
@@ -13,14 +14,14 @@ export interface Table {
 }
 
 interface Inner {
-  /** The FROM and WHERE clauses. */
+  /** The FROM and WHERE clauses of the inner query. */
   readonly body: Node;
   readonly alias: string;
   /** The scope of the inner query, without the outer columns. */
   readonly scope: Scope;
 }
 
-/** Returns a scope in which expressions may contain queries over these tables. */
+/** Returns a scope in which expressions may contain queries over the given tables. */
 export function withQueries(tables: readonly Table[], scope: Scope, depth = 1): Scope {
   const inner = (sort: Sort): Node =>
     sort === "bool" && scope.chance.below(4) > 0

@@ -9,11 +9,11 @@ import type { Column, Sort } from "./values.ts";
 interface CallForm {
   readonly form: string;
   readonly sorts: readonly Sort[];
-  /** The column definitions after the alias; absent if the alias lists only names. */
+  /** The column definitions after the alias of the call; absent if the alias lists only names. */
   readonly columns?: string;
 }
 
-/** The forms of calls. `$sort` stands for an operand of that sort. */
+/** The forms of table function calls. `$sort` represents an operand of that sort. */
 const FORMS: readonly CallForm[] = [
   { form: "generate_series(1, 4)", sorts: ["int"] },
   { form: "generate_series(3, -3, -2)", sorts: ["int"] },
@@ -51,9 +51,9 @@ const FORMS: readonly CallForm[] = [
 ];
 
 /**
- * Returns a call as an item of FROM.
+ * Returns a table function call as an item of FROM.
  *
- * @param before The columns of the items that the call may read; empty if it comes first.
+ * @param before The columns of the items that the call may read; empty if the call comes first.
  */
 export function tableCallOf(
   before: Scope,

@@ -14,8 +14,8 @@ export interface Preparer {
   /** Runs a statement that all sides accept. */
   readonly both: (sql: string) => Promise<void>;
   /**
-   * Runs a statement that the other side may refuse. If it does, the statement runs on neither
-   * side. Returns whether it ran. Absent if there is no other side.
+   * Runs a statement that the other side may refuse. If the other side refuses it, the statement
+   * runs on neither side. Returns whether it ran. Absent if there is no other side.
    */
   readonly ifBoth?: (sql: string) => Promise<boolean>;
   /** Runs a statement that only Tidemark supports. */
@@ -60,7 +60,7 @@ function defaultOf(column: ColumnType, chance: Chance): string {
   return cell === "NULL" ? "" : ` DEFAULT ${cell}`;
 }
 
-/** Creates up to two views over the tables. The second may read the first. */
+/** Creates up to two views over the tables. The second view may read the first. */
 export async function makeViews(
   sides: Preparer,
   tables: readonly StoredTable[],
@@ -77,7 +77,7 @@ export async function makeViews(
   return views;
 }
 
-/** Drops views, last one first. */
+/** Drops views in reverse order. */
 export async function dropViews(sides: Preparer, views: readonly Table[]): Promise<void> {
   for (const { name } of views.toReversed()) await sides.both(`DROP VIEW ${name}`);
 }

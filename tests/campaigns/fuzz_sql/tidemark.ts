@@ -8,7 +8,7 @@ import type { SqlResponse } from "../../../src/sql/mod.ts";
 import { openAt } from "../../support/database.ts";
 
 export interface TidemarkSide extends AsyncDisposable {
-  /** Runs SQL. An exception, which is always a defect, is returned as INTERNAL_ERROR. */
+  /** Runs SQL. An exception is always a defect, and is returned as INTERNAL_ERROR. */
   readonly ask: (sql: string) => Promise<SqlResponse>;
   /**
    * Runs SQL that must succeed.

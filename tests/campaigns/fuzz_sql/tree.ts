@@ -1,6 +1,6 @@
 /**
  * Represents SQL as a tree that can be cut down, so that a faulty statement of a hundred words
- * shrinks to the few that matter.
+ * shrinks to the few words that matter.
  *
  * A node may be replaced by any node of the same sort below it, or by the shortest SQL of that
  * sort. A list may lose items, and an optional clause may be dropped. If a cut makes the SQL
@@ -29,7 +29,7 @@ const LEAST: Readonly<Record<string, readonly string[]>> = {
   timestamptz: ["TIMESTAMPTZ '2024-02-29 12:00:00+00'", "NULL::timestamptz"],
 };
 
-/** Returns a node made up of the given pieces. */
+/** Returns a node that consists of the given strings and nodes. */
 export function node(sort: string, ...pieces: readonly Piece[]): Node {
   return { sort, pieces, separator: "", least: undefined };
 }

@@ -52,13 +52,13 @@ export interface Column {
 }
 
 export interface ColumnType extends Column {
-  /** The name of the type in both systems. */
+  /** The name of the column's type in both systems. */
   readonly type: string;
 }
 
 /**
- * The columns of all tables. A column name always has the same type, so that USING and NATURAL
- * find partners.
+ * The columns of all tables. Columns with the same name always have the same type, so that USING
+ * and NATURAL find matching columns.
  */
 export const COLUMN_TYPES: readonly ColumnType[] = [
   { name: "s", sort: "int", type: "SMALLINT" },

@@ -1,6 +1,6 @@
 /**
- * Generates random window calls. A call that depends on the order of peers is used only with
- * windows that order by every column.
+ * Generates random window function calls. A call that depends on the order of peers is used only
+ * with windows that order by every column.
  */
 import type { Chance } from "../../../scripts/support/chance.ts";
 import { conditionOf, expressionOf, formOf, type Scope } from "./expressions.ts";
@@ -20,7 +20,7 @@ export const ORDERS: readonly string[] = [
   " ASC NULLS LAST",
 ];
 
-/** Calls whose result is the same for all peers. */
+/** Window calls whose result is the same for all peers. */
 const FREE: readonly CallForm[] = [
   { sort: "int", form: "rank()" },
   { sort: "int", form: "dense_rank()" },
@@ -45,7 +45,7 @@ const BOUND: readonly CallForm[] = [
   { sort: "int", form: "nth_value($int, (abs($int) % 4 + 1)::int)" },
 ];
 
-/** Aggregates. They also accept FILTER. */
+/** Aggregates used as window calls, which also accept FILTER. */
 const AGGREGATES: readonly CallForm[] = [
   { sort: "int", form: "count(*)" },
   { sort: "int", form: "count($text)" },
@@ -67,20 +67,20 @@ const ORDERED_AGGREGATES: readonly CallForm[] = [
   { sort: "text", form: "array_agg($int)" },
 ];
 
-/** A call over a window, and the sort of its result. */
+/** A window call, and the sort of its result. */
 export interface WindowCall {
   readonly sort: Sort;
   readonly call: Node;
 }
 
-/** Calls over windows, and the WINDOW clause that they need. */
+/** Window calls, and the WINDOW clause that they need. */
 export interface WindowCalls {
   readonly calls: readonly WindowCall[];
   readonly clause: Node | string;
 }
 
 /**
- * Returns one to three calls.
+ * Returns one to three window calls.
  *
  * @param isUnique Whether no two rows have the same values in all columns of the scope.
  */
@@ -132,11 +132,14 @@ function callOver(partition: Node | string, scope: Scope, total: Order | undefin
 interface Order {
   readonly node: Node | string;
   readonly isEmpty: boolean;
-  /** The sort of the only key; undefined if there are several. */
+  /** The sort of the only key of the order; undefined if the order has several keys. */
   readonly sort: Sort | undefined;
 }
 
-/** Returns an order by some key and then by all other columns. Shrinking must not cut it down. */
+/**
+ * Returns an order by some key and then by all other columns. Shrinking must preserve the whole
+ * order.
+ */
 function totalOrder(scope: Scope): Order {
   const { chance, columns } = scope;
   const key = expressionOf(chance.pick(SORTS), 1, scope);

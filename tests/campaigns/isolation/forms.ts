@@ -1,7 +1,7 @@
 /**
- * Lists statements that random queries do not produce: oracles based on errors and keys, plans,
- * catalogs, names of other users, and definitions that take effect later. `{t}` is a table, `{o}`
- * another user, and `{m}` that user's canary.
+ * Lists statements that random queries do not include: oracles based on errors and keys, plans,
+ * catalogs, names of other users, and definitions that take effect later. `{t}` represents a
+ * table, `{o}` another user, and `{m}` that user's canary.
  */
 import type { Chance } from "../../../scripts/support/chance.ts";
 

@@ -1,4 +1,7 @@
-/** Injects leaks. The campaign must find them, so that it can be trusted when it finds nothing. */
+/**
+ * Injects leaks that the campaign must find. Otherwise, it could not be trusted when it finds
+ * nothing.
+ */
 import type { Store } from "../../../src/storage/mod.ts";
 
 const READS = ["scan", "lookup", "changes"] as const;
@@ -7,8 +10,8 @@ const READS = ["scan", "lookup", "changes"] as const;
 type LeakyRead = (typeof READS)[number];
 
 /**
- * A leaky read, a policy or view that shows more than the campaign knows, or the loss of policies
- * when rows expire.
+ * An injected fault: a leaky read, a policy or view that shows more than the campaign knows, or
+ * the loss of policies when rows expire.
  */
 export type InjectedFault = LeakyRead | "policy" | "view" | "expiry";
 

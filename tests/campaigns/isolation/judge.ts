@@ -1,6 +1,6 @@
 /**
  * Checks whether a response contains anything that its caller must not see: a foreign canary in
- * any form, or anything else that it would not contain if the caller were alone.
+ * any form, or anything else that the response would not contain if the caller were alone.
  */
 import type { SqlResponse } from "../../../src/sql/mod.ts";
 import { OF_VALUES } from "../fuzz_sql/allowed.ts";
@@ -8,7 +8,7 @@ import { cellFromWire } from "../fuzz_sql/cells.ts";
 
 const ROWS_SHOWN_MAX = 6;
 
-/** Returns everything in a response as text. */
+/** Returns the entire content of a response as text. */
 export function textOfAnswer({ error, results }: SqlResponse): string {
   const said = error === undefined ? "" : `${error.message} ${error.hint ?? ""}`;
   return `${JSON.stringify(results)} ${said}`;
@@ -30,7 +30,7 @@ export function canaryIn(text: string, canaries: readonly string[]): string | un
 }
 
 /**
- * Returns the difference between the responses of two worlds; undefined if they agree or differ
+ * Returns the difference between the responses of two databases; undefined if they agree or differ
  * only because of evaluation order.
  */
 export function differenceOf(one: SqlResponse, other: SqlResponse): string | undefined {

@@ -1,9 +1,9 @@
 /**
- * Lists statements over a table with policies that random queries do not produce: changes, and
+ * Lists statements over a table with policies that random queries do not include: changes, and
  * oracles for hidden rows. `{i}` is the number of a post, `{r}` a room, `{h}` the mark of a hidden
  * post, `{o}` the user whose rights apply, and `{l}` a label that no other statement contains.
  * Every new mark is a hash of the label, so no two posts have the same mark, and no later
- * statement can compute a hidden mark from one that its caller sees.
+ * statement can compute a hidden mark from a mark that its caller sees.
  */
 import type { Chance } from "../../../scripts/support/chance.ts";
 
@@ -79,8 +79,8 @@ const POST_FORMS: readonly string[] = [
 ];
 
 /**
- * Matches definitions. If a dba runs one, it succeeds and makes the actual policies differ from
- * those that the campaign knows.
+ * Matches definitions. If a dba runs such a statement, it succeeds, and the actual policies then
+ * differ from the policies that the campaign knows.
  */
 const DEFINING = /^(?:CREATE|ALTER|DROP|TRUNCATE|INSERT INTO members|UPDATE members)/;
 

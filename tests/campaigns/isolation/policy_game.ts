@@ -49,7 +49,8 @@ interface Post {
 }
 
 /**
- * The posts before a change by a caller, and which of them the rules allowed the caller to change.
+ * The posts before a change by a caller, and the posts that the rules allowed the caller to
+ * change.
  */
 interface Before {
   readonly posts: readonly Post[];
@@ -96,7 +97,7 @@ export class PolicyGame {
   #policies: Policy[] = [];
   #labels = 0;
   #names = 0;
-  /** Whether the injected fault has made the posts PUBLIC, in which case they accept no policy. */
+  /** Whether the injected fault has made the posts PUBLIC, so that they accept no policy. */
   #isOpen = false;
   /** The marks of all posts that have ever existed. */
   readonly #allMarks = new Set<string>();
@@ -109,7 +110,7 @@ export class PolicyGame {
   #visible = new Map<string, ReadonlySet<string>>();
   /**
    * The numbers of the posts that the view shows to each caller; undefined for a caller who may
-   * not read it.
+   * not read the view.
    */
   #mine = new Map<string, ReadonlySet<string> | undefined>();
   /** The callers whose separate database no longer contains the posts that they currently see. */
@@ -146,7 +147,9 @@ export class PolicyGame {
     return game;
   }
 
-  /** Replaces the posts in a caller's separate database with those that the caller sees now. */
+  /**
+   * Replaces the posts in a caller's separate database with the posts that the caller sees now.
+   */
   async showAlone(caller: Caller): Promise<void> {
     if (!this.#stale.delete(caller.name)) return;
     const world = this.#parts.lonely.get(caller.name);
@@ -166,7 +169,7 @@ export class PolicyGame {
   }
 
   /**
-   * Whether a caller may read the objects that a statement mentions, either the posts or the view
+   * Whether a caller may read the object that a statement mentions, either the posts or the view
    * of them.
    */
   knows(caller: Caller, sql: string): boolean {
@@ -394,7 +397,7 @@ export class PolicyGame {
     );
   }
 
-  /** Deletes the posts that are older than a second, and writes a new one. */
+  /** Deletes the posts that are older than a second, and writes a new post. */
   async #expire(): Promise<void> {
     const { all, chance, clock, expiryOpens } = this.#parts;
     await all.prepare("ALTER TABLE posts SET (TTL_SECONDS = 1)");
