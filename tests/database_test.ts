@@ -1,6 +1,6 @@
 /**
  * Lists the cases in which `openDatabase` refuses to open a directory, and verifies that it does
- * so before a single byte changes. Also checks the state that a failed attempt leaves behind.
+ * so before it changes a single byte. Also checks the state that a failed attempt leaves behind.
  */
 import { afterAll, expect, test } from "bun:test";
 import { mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
@@ -123,18 +123,20 @@ test("openDatabase creates a catalog if the first start stopped before it had on
   expect(maintain("verify", [path]).code).toBe(0);
 });
 
-/** A dependency of which the nth call fails while a database is being opened. */
+/** A dependency whose nth call fails while a database is being opened. */
 type FailingPart = "clock" | "disk" | "log" | "random";
 
 interface Failing<T> {
   readonly part: T;
-  /** Whether the call that fails has been made. */
+  /** Whether the failing call has been made. */
   hasFailed(): boolean;
   /** Lets all further calls succeed. */
   end(): void;
 }
 
-/** Forwards all calls except the nth, counted from 0, which fails. */
+/**
+ * Wraps a dependency so that all calls are forwarded except the nth, counted from 0, which fails.
+ */
 function failingAt<T extends object>(part: T, nth: number, error: Error): Failing<T> {
   let callCount = 0;
   let hasEnded = false;
@@ -184,7 +186,7 @@ const PARTS: Readonly<Record<FailingPart, object>> = {
 };
 
 /**
- * Opens a directory repeatedly, with a later call failing each time, until it opens. Returns the
+ * Opens a directory repeatedly, each time with a later failing call, until it opens. Returns the
  * number of failures.
  */
 async function failuresOf(
@@ -209,7 +211,7 @@ async function failuresOf(
   }
 }
 
-// Each step of opening a directory calls one of these parts.
+// Each step of opening a directory calls at least one of these dependencies.
 test.each(["clock", "disk", "log", "random"] as const)(
   "openDatabase can open the directory again, whichever call of its %s fails",
   async (name) => {

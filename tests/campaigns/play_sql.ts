@@ -128,8 +128,8 @@ async function playStatement(
 }
 
 /**
- * Returns a statement in a form that Tidemark supports: a temporary table becomes an ordinary one,
- * and COPY from a file on the server becomes COPY from the request.
+ * Returns a statement in a form that Tidemark supports: a temporary table becomes an ordinary
+ * table, and COPY from a file on the server becomes COPY from the request.
  */
 function forTidemark(statement: ScriptStatement): ScriptStatement {
   const temporary = /^(create\s+)(?:local\s+|global\s+)?temp(?:orary)?\s+/i.exec(statement.sql);

@@ -4,9 +4,9 @@
  *
  * A reader exits, throws, throws while it has no statement, is refused memory, or runs for ever:
  * during its plan, its tables, its rows, an evaluation or a question. In the meantime, three
- * clients send analytic queries whose results can be verified by themselves, and two send
+ * clients send analytic queries whose results can be verified by themselves, and two clients send
  * transactions. The following count as faults: a wrong result; a refusal with any code other than
- * those for a failed reader or a limit; more failed statements than failed readers; a missing
+ * the codes for a failed reader or a limit; more failed statements than failed readers; a missing
  * acknowledged write; an exit of the server. Afterwards, every reader must be usable, no file of a
  * replaced segment and no temporary file may be left, and memory and threads must be back at their
  * former level; anything else is a fault, too. Exits with 1 if there is any fault. With

@@ -30,22 +30,20 @@ import { StreamViolation } from "../simulation/simulated_client.ts";
 
 const LINE_MS = 10_000;
 
-/** The average number of seeds per seed that runs twice. */
+/** One in this many seeds runs twice. */
 const SEEDS_PER_REPEAT = 20;
 
-/**
- * The average number of seeds per seed whose table has rows that expire several times within a
- * world.
- */
+/** One in this many seeds has a table with rows that expire several times within a world. */
 const SEEDS_PER_STREAM = 3;
 const TTL_MS = 40;
 
-/** The number of faults after which a run ends, because more would reveal nothing new. */
+/**
+ * The number of faults after which a run ends, because further faults would reveal nothing new.
+ */
 const FAULTS_MAX = 10;
 
 /**
- * The average number of seeds per seed that also has a world of results. Such a world takes as
- * long as ten others.
+ * One in this many seeds also has a world of results. Such a world takes as long as ten others.
  */
 const SEEDS_PER_RESULTS = 10;
 

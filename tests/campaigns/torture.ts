@@ -5,8 +5,8 @@
  *
  * Prints a line a minute and one at the end, and exits with 1 if anything was lost, invented or
  * torn, or if a seq was issued twice. With `--inject`, it damages the data that it reads back,
- * ends once it finds the damage, and exits with 0 only then. SIGKILL cannot reveal a missing
- * fsync; tests in `tests/smoke` prove the order of write, sync and response.
+ * ends once it finds the damage, and exits with 0 only in that case. SIGKILL cannot reveal a
+ * missing fsync; tests in `tests/smoke` prove the order of write, sync and response.
  */
 import {
   countOption,

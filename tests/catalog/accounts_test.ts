@@ -1,6 +1,6 @@
 /**
- * Tests what the catalog keeps about users: their owner numbers, their token versions and their
- * revoked tokens, even after the users are dropped.
+ * Tests the facts that the catalog keeps about users: their owner numbers, their token versions
+ * and their revoked tokens, even after the users are dropped.
  */
 import { afterAll, expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";

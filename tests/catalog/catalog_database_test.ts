@@ -1,6 +1,7 @@
 /**
- * Verifies that exactly the effects of catalog calls that have returned are permanent. The tests
- * use real SQLite files, and simulate a kill by copying the files while the catalog is open.
+ * Verifies that the effects of a catalog call are permanent if and only if the call has returned.
+ * The tests use real SQLite files, and simulate a kill by copying the files while the catalog is
+ * open.
  */
 import { afterAll, expect, test } from "bun:test";
 import { DatabaseError } from "../../src/base/errors.ts";
@@ -356,7 +357,7 @@ test("CatalogDatabase repeats a change that a full disk refused, once space was 
     if (askedCount === 3) manifest.remove = remove;
     return true;
   };
-  // At first, the disk has no free space, then too little, and finally enough.
+  // At first, the disk has no free space, then too little space, and finally enough.
   for (const asked of [1, 2]) {
     expect(errorCodeOf(() => catalog.dropTable(1, seqOf(2)))).toBe("DISK_FULL");
     expect(askedCount).toBe(asked);

@@ -1,4 +1,4 @@
-/** Creates catalogs for tests, each in a directory of its own. */
+/** Creates catalogs for tests, each in its own directory. */
 import { copyFileSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -16,7 +16,10 @@ import { ManualClock } from "../support/manual_clock.ts";
 
 const directories: string[] = [];
 
-/** Call this in `afterAll` of every test file that creates catalogs. */
+/**
+ * Removes the catalogs that the tests have created. Must be called in `afterAll` of every test
+ * file that creates catalogs.
+ */
 export function removeCatalogs(): void {
   for (const directory of directories.splice(0)) rmSync(directory, { recursive: true });
 }

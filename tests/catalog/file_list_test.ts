@@ -19,7 +19,7 @@ import {
 afterAll(removeCatalogs);
 
 /**
- * Returns `count` files. They alternate between tables 1 and 2, and each owner has three
+ * Returns `count` file entries. They alternate between tables 1 and 2, and each owner has three
  * consecutive files.
  */
 function entries(count: number): FileEntry[] {

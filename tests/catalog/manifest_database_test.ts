@@ -19,7 +19,7 @@ import {
 afterAll(removeCatalogs);
 
 /**
- * The type `true` if two types have the same fields, including optional ones; otherwise `false`.
+ * The type `true` if two types have the same fields, including optional fields; otherwise `false`.
  */
 type Same<A, B> =
   Required<A> extends Required<B> ? (Required<B> extends Required<A> ? true : false) : false;

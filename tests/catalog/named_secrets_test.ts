@@ -1,6 +1,6 @@
 /**
- * Verifies that service tokens and invitations survive restarts, and that dropped ones do not
- * reappear.
+ * Verifies that service tokens and invitations survive restarts, and that dropped tokens and
+ * invitations do not reappear.
  */
 import { afterAll, expect, test } from "bun:test";
 import type { ServiceTokenEntry } from "../../src/catalog/mod.ts";

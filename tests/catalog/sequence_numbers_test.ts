@@ -1,6 +1,6 @@
 /**
- * Tests sequence numbers: none is issued twice, even after a crash or a restore, and a bulk load
- * reserves numbers only a few times.
+ * Tests sequence numbers: no number is issued twice, even after a crash or a restore, and a bulk
+ * load reserves numbers only a few times.
  */
 import { expect, test } from "bun:test";
 import { type CountedSequence, type SequenceMark, SequenceNumbers } from "../../src/catalog/mod.ts";

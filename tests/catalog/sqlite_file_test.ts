@@ -92,7 +92,7 @@ test("SqliteFile refuses files that are not catalogs, and names them", () => {
 });
 
 // Verifies that a crash while SQLite is checkpointing its log never prevents the next start. The
-// test grows a catalog only in the log, and captures its files after each checkpointed page.
+// test makes a catalog grow only in the log, and captures its files after each checkpointed page.
 test("SqliteFile opens the files that a crash leaves after each page of a checkpoint", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
@@ -152,7 +152,7 @@ test("SqliteFile.transaction changes nothing on a full disk, and works again onc
   const put = (id: string, text: string): void =>
     file.transaction(() => putSealed(file, "revocations", { key: id, value: { id, text } }));
   put("a", "");
-  // SQLite reports a full disk if the file would need more pages than this.
+  // SQLite reports a full disk if the file would need more pages than this limit.
   file.rows("PRAGMA max_page_count = 40");
   const error = errorOf(() => put("b", "x".repeat(500_000)));
 
@@ -190,8 +190,8 @@ test("SqliteFile.transaction undoes everything when its work throws", () => {
 });
 
 // Verifies that no damaged byte of a row is served. The test damages the bytes of a filled catalog
-// one at a time. Opening and reading it must then either fail with an error that names the file or
-// give the correct result.
+// one at a time. Opening and reading the catalog must then either fail with an error that names
+// the file or give the correct result.
 test("CatalogDatabase detects damage to any byte, or gives the correct result", () => {
   const path = freshPath();
   const catalog = openCatalog(path);

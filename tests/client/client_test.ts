@@ -1,6 +1,6 @@
 /**
  * Tests the requests of the client against a scripted server: the values that they send, their
- * failures, and their repetition.
+ * failures, and their retries.
  */
 import { expect, test } from "bun:test";
 import { ConnectionError, createClient, ServerError } from "../../src/client/mod.ts";

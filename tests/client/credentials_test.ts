@@ -13,7 +13,7 @@ import { ack, batch, expired, FakeServer, loginBody, ok, told } from "./scripted
 
 const ANSWER = { results: [], status: "success", took: 1 };
 
-/** Returns a token that has only the part of a server token that the client reads. */
+/** Returns a token with only the part of a server token that the client reads. */
 function tokenOf(user: string, number = 1): string {
   const claims = Buffer.from(JSON.stringify({ sub: user, number })).toString("base64url");
   return `head.${claims}.sign`;

@@ -1,6 +1,7 @@
 /**
- * Verifies that the client copes with its runtime: timers longer than the runtime supports, a
- * missing WebSocket, a page that becomes visible again, and sockets that are dropped immediately.
+ * Verifies that the client copes with peculiarities of its runtime: timers longer than the runtime
+ * supports, a missing WebSocket, a page that becomes visible again, and sockets that are dropped
+ * immediately.
  */
 import { afterEach, expect, test } from "bun:test";
 import { globalEnvironment, withLongTimers } from "../../src/client/environment.ts";
@@ -11,8 +12,8 @@ import { ack, batch, FakeServer, loggedIn, startLive } from "./scripted_server.t
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
 /**
- * A clock with timers like those of common runtimes, in which a delay of more than 31 bits fires
- * immediately.
+ * A clock whose timers work like the timers of common runtimes, in which a delay of more than 31
+ * bits fires immediately.
  */
 class NarrowClock extends ManualClock {
   override after(delayMs: number, callback: () => void): () => void {
@@ -94,10 +95,10 @@ test("live pings at once when the network or the visitor returns, and stops list
   const [back] = listeners;
   back?.();
   expect(server.socket.received.at(-1)).toEqual({ type: "ping", id: "heartbeat" });
-  // No pong arrives: the connection died unnoticed.
+  // No pong arrives, because the connection was lost unnoticed.
   expect(server.fire()).toEqual([10_000]);
   expect(server.socket.isClosed).toBe(true);
-  // A waiting client reconnects at once.
+  // A client that waits to reconnect does so at once.
   expect(listeners.size).toBe(1);
   for (const listener of listeners) listener();
   expect(server.sockets).toHaveLength(2);

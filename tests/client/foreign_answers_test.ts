@@ -1,7 +1,7 @@
 /**
  * Verifies that a response that does not come from the server, such as a proxy's page, an empty
  * body or other JSON, becomes an error with the status and the likely sender. If the response asks
- * the client to wait, it does.
+ * the client to wait, the client waits.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { globalEnvironment } from "../../src/client/environment.ts";

@@ -88,7 +88,7 @@ test("onRows receives the rows once the snapshot is complete, and then after eac
   expect(live.rows).not.toBe(before);
   expect(live.rows[2]).toMatchObject({ id: 2, text: "b" });
   server.socket.tell(change("delete", [], [row(1, 15, { _deleted: true })]));
-  // The row was already deleted, or never existed.
+  // The deleted row was already deleted before, or never existed.
   server.socket.tell(change("insert", [row(1, 15)]), change("delete", [], [row(9, 16)]));
   expect(told).toEqual([
     [1, 2, 3],

@@ -1,6 +1,6 @@
 /**
- * Tests the client's live queries against a scripted server: their messages, their order, and how
- * they respond to lost connections, expired history and a server without capacity.
+ * Tests the client's live queries against a scripted server: their messages, their order, and
+ * their responses to lost connections, expired history and a server without capacity.
  */
 import { expect, test } from "bun:test";
 import { createClient, type LiveEvent } from "../../src/client/mod.ts";
@@ -18,7 +18,7 @@ import {
 } from "./scripted_server.ts";
 
 /**
- * Plays a batch, a lost connection and a change, and lets handlers throw.
+ * Plays a batch, a lost connection and a change to handlers that throw.
  * @returns The errors, each of which was rethrown in a separate tick.
  */
 function playBatchLossAndChange(server: FakeServer, id: string): unknown[] {
@@ -193,7 +193,7 @@ test("live reconnects at once when the network returns, and listens only while i
     expect(listeners.size).toBe(1);
     for (const listener of listeners) listener();
     expect(server.sockets).toHaveLength(losses + 1);
-    // The wait timer is gone as well; the remaining timer watches the new socket.
+    // The timer for the wait is gone as well; the remaining timer watches the new socket.
     expect([...server.timers].map(({ delayMs }) => delayMs)).toEqual([20_000]);
     expect(listeners.size).toBe(0);
   }

@@ -1,5 +1,5 @@
 /**
- * Tests what a login, a logout and an expired token mean for the client's requests and live
+ * Tests the effect of a login, a logout and an expired token on the client's requests and live
  * queries, even while their responses are in flight.
  */
 import { expect, test } from "bun:test";
@@ -156,7 +156,7 @@ test("live starts again when another page of the browser has logged in as anothe
   const { client, id } = await startLive(server);
   server.socket.tell(ack(id), batch(id, [1], 4));
   server.answer = (path) => (path.endsWith("/refresh") ? ok(loginBody("bob", "bob")) : expired());
-  // One user's statement is not repeated as another user.
+  // A statement of one user is not repeated as another user.
   const thrown = await client.execute("DELETE FROM a.t").catch((failure: unknown) => failure);
   expect(thrown).toMatchObject({ code: "unauthorized" });
   expect(server.requests.filter(({ path }) => path.endsWith("/sql"))).toHaveLength(1);

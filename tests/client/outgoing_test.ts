@@ -1,7 +1,8 @@
 /**
  * Verifies that every request is served and no subscription is requested twice, whatever message
- * rate a server allows. The test server counts by the test's clock, refuses messages as the real
- * server does, without saying which one it refused, and delays messages in both directions.
+ * rate a server allows. The test server measures the rate by the test's clock, refuses messages as
+ * the real server does, without saying which message it refused, and delays messages in both
+ * directions.
  */
 import { expect, test } from "bun:test";
 import { Outgoing, type SentRequest } from "../../src/client/outgoing.ts";
@@ -98,8 +99,8 @@ test("Outgoing repeats a single refused message after the delay that the server 
 });
 
 /**
- * The number of messages that a server allows per second, and the number of milliseconds that a
- * message takes.
+ * Each pace is the number of messages that a server allows per second, and the number of
+ * milliseconds that a message takes.
  */
 const PACES = [
   [1, 0],
@@ -147,8 +148,8 @@ test("Outgoing does not repeat a subscription if an unsubscribe was refused", ()
   server.subscribe("a");
   for (const id of ["x", "y"]) server.outgoing.ask({ type: "unsubscribe", id });
   server.clock.advance(601);
-  // A message for which there is capacity again is sent before the refusal arrives, and is
-  // answered after the delay.
+  // Once there is capacity again, a message is sent before the refusal arrives, and is answered
+  // after the delay.
   server.subscribe("b");
   server.clock.advance(20_000);
   expect(server.served).toContain("ping settling");

@@ -1,6 +1,6 @@
 /**
- * Tests the `db.account` functions for logins through providers against a scripted server: what a
- * page sends and stores, and which mistakes are reported to it.
+ * Tests the `db.account` functions for logins through providers against a scripted server: the
+ * data that a page sends and stores, and the mistakes that are reported to it.
  */
 import { expect, test } from "bun:test";
 import { type Client, createClient } from "../../src/client/mod.ts";

@@ -13,8 +13,8 @@ import {
 } from "../../src/client/repeats.ts";
 
 /**
- * Returns retry rules whose waits end immediately, and a list of the delays that they would have
- * had.
+ * Returns retry rules whose waits end immediately, and a list of the delays that the waits would
+ * have had.
  */
 function rules(maxRetries: number): { delays: number[]; rules: RepeatRules } {
   const delays: number[] = [];

@@ -163,7 +163,7 @@ export async function loggedIn(server: FakeServer): Promise<Client> {
   return client;
 }
 
-/** Abbreviates events: `+3` for a row, `c4` for a changed row, and words for all others. */
+/** Abbreviates events: `+3` for a row, `c4` for a changed row, and words for all other events. */
 export function told(events: LiveEvent[]): string[] {
   return events.map((event) => {
     if (event.type === "status") return event.status;

@@ -1,7 +1,7 @@
 /**
  * Tests sessions with a stored refresh token, and files that are sent with a statement, against a
- * scripted server. A session survives a reload, tabs share it, and a logout ends it for all of
- * them.
+ * scripted server. A session survives a reload, tabs share the session, and a logout ends it for
+ * all tabs.
  */
 import { expect, test } from "bun:test";
 import { type Client, createClient, type PositionStorage } from "../../src/client/mod.ts";

@@ -27,7 +27,7 @@ const BODY = JSON.stringify({
   took: 1.5,
 });
 
-/** Returns a client whose server sends `bytes` in pieces of `length` bytes. */
+/** Returns a client whose server sends `bytes` in parts of `length` bytes. */
 async function clientOf(bytes: Uint8Array, length: number) {
   const server = new FakeServer();
   server.answer = () => ok(loginBody("t1"));

@@ -1,6 +1,6 @@
 /**
- * Tests the client's `transaction` against a scripted server: which requests it sends, when it
- * repeats its work, and how it handles failures and lost responses.
+ * Tests the client's `transaction` against a scripted server: the requests that it sends, the
+ * cases in which it repeats its work, and its handling of failures and lost responses.
  */
 import { expect, test } from "bun:test";
 import type { Client, TransactionClient } from "../../src/client/mod.ts";
@@ -16,7 +16,7 @@ const GONE: Answer = {
 };
 
 /**
- * Creates a server that responds to requests as the real one would. Requests for the paths in
+ * Creates a server that responds to requests as the real server would. Requests for the paths in
  * `failing` get the listed responses in order.
  */
 async function scripted(

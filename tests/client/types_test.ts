@@ -1,6 +1,6 @@
 /**
- * Compiles code that uses the client as its users do: with their compiler settings rather than
- * those of this project, and without the types of the server or its runtime.
+ * Compiles code that uses the client as its users do: with their compiler settings rather than the
+ * settings of this project, and without the types of the server or its runtime.
  */
 import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";

@@ -18,8 +18,8 @@ const ENVIRONMENT = { TIDEMARK_JWT_SECRET: "k7Qm2vX9pL4sW8zR1tY6uB3nC5dF0gHj" };
 const keys: readonly ConfigKey[] = [...KEYS.values()];
 
 /**
- * Returns, as TOML, a value other than the default. The key accepts it only once its feature
- * exists.
+ * Returns, as TOML, a value other than the default. The configuration key accepts the value only
+ * once its feature exists.
  */
 function otherValue({ rule }: ConfigKey): string {
   switch (rule.type) {
@@ -90,7 +90,7 @@ test("every key is either read or reported as not available yet", async () => {
 
 test("every key that is not available yet reports this", () => {
   for (const key of keys.filter(({ rule }) => rule.isUnavailable === true)) {
-    // The key accepts no word but its default.
+    // This key accepts only its default.
     if (key.rule.words?.length === 1) continue;
     const parse = (): unknown =>
       parseConfig(`${key.path} = ${otherValue(key)}`, "config.toml", { env: ENVIRONMENT });

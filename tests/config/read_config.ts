@@ -14,7 +14,7 @@ export function configOf(toml: string, env: Environment = {}): Config {
   return parseConfig(toml, "config.toml", { env: { ...QUIET, ...env } }).config;
 }
 
-/** Returns the faults, one per line; empty if there are none. */
+/** Returns the faults of a configuration, one per line; empty if there are none. */
 export function faultsOf(toml: string, env: Environment = QUIET): readonly string[] {
   try {
     parseConfig(toml, "config.toml", { env });

@@ -30,7 +30,7 @@ interface Board {
 const board = (await Bun.file(join(import.meta.dir, "../../deploy/grafana.json")).json()) as Board;
 const queries = board.panels.flatMap(({ targets = [] }) => targets);
 
-/** Metrics used only by an alert or a version comparison. No graph shows them. */
+/** Metrics used only by an alert or a version comparison, so that no graph shows them. */
 const NOT_SHOWN = new Set([
   "tidemark_accept_pauses_total",
   "tidemark_archive_failing",

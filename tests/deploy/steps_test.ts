@@ -1,4 +1,4 @@
-/** Tests the steps of `.ci/run`: what they print, count and return. */
+/** Tests the steps of `.ci/run`: their output, their counts and their exit code. */
 import { expect, test } from "bun:test";
 import { join } from "node:path";
 
@@ -35,7 +35,7 @@ test("a check counts as passed or failed by its exit code, and the summary repea
 });
 
 test("checks run beside each other up to a limit, and the output of each is printed as a whole", () => {
-  // Each of the first two checks waits for the other one.
+  // Each of the first two checks waits for the other.
   const { code, output } = run(`
     beside_max=2
     meets() { echo "$1 begins"; : >"$work/$1"; until [ -e "$work/$2" ]; do sleep 0.01; done; echo "$1 ends"; }

@@ -17,7 +17,7 @@ const EXPOSURE_MAX = 1.9;
 const systemdMissing = programMissing("systemd-analyze", "systemd");
 
 /**
- * Runs a `systemd-analyze` command on the unit. The unit's program is replaced with one that
+ * Runs a `systemd-analyze` command on the unit. The unit's program is replaced with a program that
  * exists on this machine.
  */
 function analyze(command: readonly string[]): { code: number; output: string; errors: string } {

@@ -24,7 +24,7 @@ interface Picture {
   readonly naturalWidth: number;
 }
 
-/** A PNG image of a single pixel. */
+/** A PNG image with a single pixel. */
 const PNG = Buffer.from(
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
   "base64",
@@ -56,7 +56,7 @@ async function openClub(): Promise<string> {
   throw new Error(`The example ended: ${output}`);
 }
 
-/** A person with a browser context of their own. */
+/** A person with a separate browser context. */
 class Person {
   readonly page: Page;
   readonly name: string;
@@ -123,7 +123,8 @@ class Person {
   }
 
   async close(): Promise<void> {
-    // A heartbeat may be in progress when the membership ends, which causes this fault.
+    // A heartbeat may be in progress when the membership ends. The server then refuses it with
+    // status 403.
     expect(this.faults.filter((text) => !text.includes("a status of 403"))).toEqual([]);
     await this.page.context().close();
   }
@@ -139,7 +140,8 @@ async function join(name: string, path: string): Promise<Person> {
   await page.getByLabel("Password").fill(PASSWORD);
   await page.getByRole("button", { name: "Create account" }).click();
   await page.getByRole("heading", { name: "No space yet" }).waitFor();
-  // When the page starts, it asks whether it can continue a session. This is refused.
+  // When the page starts, it asks whether it can continue a session. The server refuses this
+  // request.
   person.faults.length = 0;
   return person;
 }
@@ -196,8 +198,8 @@ async function expectShutOut(person: Person, space: string, write: string): Prom
 }
 
 /**
- * Waits until a person has received a commit that is later than all earlier ones. By then,
- * everything that the server wanted to send has arrived.
+ * Waits until a person has received a commit that is later than all earlier commits. By then,
+ * everything that the server intended to send has arrived.
  */
 async function expectCaughtUp(person: Person): Promise<void> {
   await person.makeSpace(`Own space of ${person.name}`);
@@ -299,7 +301,7 @@ describeUnless(onlyThorough ?? chromiumMissing)("the club", () => {
       await dirk.page.reload();
       await dirk.page.getByText("two").waitFor();
       await dirk.page.getByRole("link", { name: "Harbour", exact: true }).waitFor();
-      // Only the owner changes who is a member, but any member may leave.
+      // Only the owner changes the list of members, but any member may leave.
       const dialog = await dirk.openMembers();
       expect(await dialog.getByRole("button", { name: /^Remove/ }).count()).toBe(0);
       await dialog.getByRole("button", { name: "Leave the space" }).click();
@@ -496,7 +498,7 @@ describeUnless(onlyThorough ?? chromiumMissing)("the club", () => {
       await again.getByRole("button", { name: "Log in" }).click();
       await again.getByText("from before").waitFor();
       await again.context().close();
-      // The account is still the same, so others find it under its new name.
+      // The account is still the same, so other people find it under its new name.
       const lena = await join("lenuschka", "chat.html");
       await lena.makeSpace("Harvest");
       await lena.add(new Person("katinka", guest.page));
@@ -520,7 +522,7 @@ describeUnless(onlyThorough ?? chromiumMissing)("the club", () => {
       await dialog.getByRole("button", { name: "Add" }).click();
       await jana.page.getByText("“janneke” is already a member.").waitFor();
       await dialog.getByRole("button", { name: "Close" }).click();
-      // Another tab of the browser shares the session, and must notice that it has ended.
+      // Another tab of the browser shares the session, and must notice that the session has ended.
       const tab = await jana.page.context().newPage();
       await tab.goto(`${address}/board.html`);
       await tab.getByRole("heading", { name: "Alone", level: 2 }).waitFor();

@@ -1,7 +1,8 @@
 /**
- * Verifies that everything in the documents works. The test runs the blocks of each document in
- * order against a real server, as a reader would who copies them: shell, SQL, programs,
- * configuration, messages, and pages in Chromium. Only addresses and directories are replaced.
+ * Verifies that all instructions and code in the documents work. The test runs the blocks of each
+ * document in order against a real server, as a reader would who copies them: shell, SQL,
+ * programs, configuration, messages, and pages in Chromium. Only addresses and directories are
+ * replaced.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -32,7 +33,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   tsx: "tests/ui/client_examples_test.ts",
 };
 
-/** The accepted reasons for not running a block. To use a new reason, add it here. */
+/** The accepted reasons for not running a block. A new reason must be added to this list. */
 const UNTESTED = ["it needs podman", "it takes hours", "it takes minutes"];
 
 /** The documents about the first steps, which even a normal run tests. */

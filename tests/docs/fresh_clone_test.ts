@@ -23,7 +23,10 @@ import { blocksOf, ROOT } from "./snippets.ts";
 
 const TEST_MS_MAX = 600_000;
 
-/** The time limit of a step. The longest step installs all packages from the network. */
+/**
+ * The time limit of a step, in milliseconds. The longest step installs all packages from the
+ * network.
+ */
 const STEP_MS_MAX = 300_000;
 
 const LOOK_MS = 50;
@@ -36,7 +39,7 @@ const NETWORK = /proxy$|_cert|^cert|_ca_|_cainfo$|_bundle$|^npm_config_registry$
 
 interface Machine {
   readonly programs: readonly (readonly [name: string, path: string])[];
-  /** The README's commands for such a machine. */
+  /** The README's commands that start the server on such a machine. */
   readonly start: string;
   readonly app: string;
   readonly demo: string;
@@ -95,8 +98,8 @@ function environmentOf(
 }
 
 /**
- * A command with all the processes that it starts. They are tracked because npm and npx do not end
- * all of theirs.
+ * A command with all the processes that it starts. The processes are tracked because npm and npx
+ * do not end all processes that they start.
  */
 class Command {
   readonly #child: Bun.Subprocess<"ignore", "pipe", "pipe">;
@@ -134,7 +137,7 @@ class Command {
   }
 
   /**
-   * Waits for the command to exit. Returns its output.
+   * Waits for the command to exit, and returns its output.
    * @throws If the command fails.
    */
   async succeeds(): Promise<string> {

@@ -54,9 +54,9 @@ const RESTART_AT = 9;
  */
 const BURSTS_PER_CHANGE = 40;
 
-/** The average number of bursts per cut of a connection. */
+/** On average, each connection is cut once in this many bursts. */
 const BURSTS_PER_CUT = 24;
-/** The average number of bursts per end of a subscription. */
+/** On average, each follower unsubscribes once in this many bursts. */
 const BURSTS_PER_LEAVE = 24;
 
 /** One in this many subscriptions requests that its query be evaluated again at each change. */

@@ -169,7 +169,7 @@ export class SocketSubscription implements LiveSubscription {
   }
 
   drained(): void {
-    // Batches need not be requested, because the server sends them over a socket by itself.
+    // The socket continues to deliver batches without this call.
   }
 
   close(): void {

@@ -48,7 +48,7 @@ export class Round implements AsyncDisposable {
   readonly #clock: RoundClock;
   readonly #all: World;
   readonly #lonely: ReadonlyMap<string, World>;
-  /** The stored tables. Their columns do not include `mark`, which is filled by its default. */
+  /** The stored tables. Their columns do not include `mark`, which is filled in by its default. */
   readonly #tables: StoredTable[] = [];
   #game: PolicyGame | undefined;
   #watchers: { readonly caller: Caller; readonly watcher: Watcher; readonly sql: string }[] = [];
@@ -251,8 +251,8 @@ export class Round implements AsyncDisposable {
       salt: this.#salt,
       isUser: caller.role === "user",
     });
-    // The server may return a caller's own SQL to the caller, and show it to callers who may see
-    // running statements.
+    // The server may return the caller's own SQL to the caller, and may show it to callers who may
+    // see running statements.
     const asked = sql.includes(this.#canary(other.name)) ? [other] : [];
     const answer = await this.#all.ask(caller.name, takenBack(sql));
     const acted = /^EXECUTE AS|; EXECUTE AS|^BEGIN; EXECUTE AS/.test(sql) ? mayActAs(caller) : [];
@@ -274,7 +274,7 @@ export class Round implements AsyncDisposable {
     if (asked === undefined) return;
     const { answer, sql } = asked;
     const hidden = hiddenBy[sql.includes("mine") ? 1 : 0] ?? [];
-    // The SQL sent by the caller itself may appear in the response.
+    // The SQL sent by the caller may appear in the response.
     this.#judgeMarks(sql, textOfAnswer(answer), {
       caller,
       marks: hidden.filter((mark) => !sql.includes(mark)),

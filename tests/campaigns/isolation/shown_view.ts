@@ -14,7 +14,10 @@ const ROLES: Readonly<Record<(typeof LEVELS)[number], readonly Caller["role"][]>
   DBA: ["dba"],
 };
 
-/** A dba who is not among the callers, and who loses that role from time to time. */
+/**
+ * The owner of the view: a dba who is not among the callers, and who loses that role from time to
+ * time.
+ */
 const OWNER = "vera";
 
 /** The facts about the campaign's posts that the view needs. */
@@ -67,7 +70,7 @@ export class ShownView {
 
   /**
    * Returns the numbers of the posts that the view shows to a caller; undefined if the caller may
-   * not read it.
+   * not read the view.
    */
   postsFor({ role }: Caller, posts: ShownPosts): ReadonlySet<string> | undefined {
     const { isKnown, visible, visibleToRoleUser, written } = posts;
@@ -77,7 +80,9 @@ export class ShownView {
     return visibleToRoleUser && written.intersection(visibleToRoleUser);
   }
 
-  /** Changes the view's owner, its level, whose rights it runs with, or its owner's role. */
+  /**
+   * Changes the view's owner, its level, the user whose rights it runs with, or its owner's role.
+   */
   async move(): Promise<void> {
     const chance = this.#chance;
     switch (chance.below(4)) {

@@ -1,7 +1,7 @@
 /**
  * Opens an in-process database with a few callers, called a world. The common world contains the
  * rows of all callers. A lonely world contains only one caller, who must never receive more in the
- * common world than there.
+ * common world than in the lonely one.
  *
  * The worlds' wall clock moves only when the campaign moves it, so that the age of a row depends
  * on the seed alone. Timers use the system's clock.
@@ -62,7 +62,7 @@ export class RoundClock implements Clock {
   }
 }
 
-/** The parts with which a world is opened. */
+/** The settings with which a world is opened. */
 export interface WorldParts {
   readonly clock: Clock;
   /** Receives every statement before it runs. */
@@ -91,7 +91,7 @@ export class World implements AsyncDisposable {
     return world;
   }
 
-  /** Runs SQL. An exception, which is always a defect, is returned as INTERNAL_ERROR. */
+  /** Runs SQL. An exception is always a defect, and is returned as INTERNAL_ERROR. */
   async ask(caller: string, sql: string): Promise<SqlResponse> {
     this.#note?.(caller, sql);
     try {
@@ -104,7 +104,7 @@ export class World implements AsyncDisposable {
   }
 
   /**
-   * Runs SQL as root. It must succeed.
+   * Runs SQL as root. The SQL must succeed.
    * @throws If the SQL is refused.
    */
   async prepare(sql: string): Promise<void> {

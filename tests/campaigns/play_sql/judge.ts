@@ -1,4 +1,4 @@
-/** Judges both sides' results of a statement in a played script. */
+/** Judges the results of a statement in a played script on both sides. */
 import { causeOf } from "./listed_differences.ts";
 import { haveSameRows, type Played } from "./played.ts";
 
@@ -8,7 +8,7 @@ export type Counts = Record<Verdict, number>;
 /** Matches statements about PostgreSQL's own catalog, plans, accounts and maintenance. */
 const NOT_PLAYED = new RegExp(
   [
-    // The tables and views of the catalog, and the functions that describe its objects.
+    // The catalog's tables and views, and the functions that describe catalog objects.
     String.raw`\bpg_(?:aggregate|am|amop|amproc|attrdef|attribute|auth_members|authid|cast|class|collation|constraint|conversion|cursors|database|db_role_setting|default_acl|depend|description|enum|event_trigger|extension|foreign_\w+|get_\w+|index|indexes|inherits|init_privs|language|largeobject\w*|locks|matviews|namespace|opclass|operator|opfamily|partitioned_table|policies|policy|prepared_\w+|proc|publication\w*|range|relation\w*|replication\w*|rewrite|roles|rules|seclabel\w*|sequence|sequences|settings|shdepend|shdescription|stat\w*|subscription\w*|tables|tablespace|total_\w+|transform|trigger|ts_\w+|type|user_mapping\w*|views)\b`,
     String.raw`^\s*(?:explain|vacuum|analyze|show|reindex|cluster|grant|revoke|lock|load|listen|notify|checkpoint|discard|security|alter\s+(?:database|system|role|user|group)|(?:create|drop)\s+(?:role|user|group|database|tablespace))\b`,
   ].join("|"),
@@ -19,7 +19,8 @@ const OMISSIONS: ReadonlySet<string> = new Set([
   "UNSUPPORTED_FEATURE",
   "not_implemented",
   "invalid_option",
-  // Such a statement is refused only because an earlier one, which has been counted, failed.
+  // A statement in a failed transaction is refused only because an earlier statement failed, and
+  // that failure has been counted.
   "transaction_failed",
 ]);
 
@@ -64,7 +65,7 @@ const SIDE_EFFECTS = [
 ].map((source) => new RegExp(source, "gi"));
 
 const SETTING = /^\s*set\s+(?!constraints\b)(?:local\s+|session\s+)?([\w.]+)/i;
-/** Match the name of a partition, and the name of the table that contains it. */
+/** Match the name of a partition, and the name of the table to which it belongs. */
 const PART_OF = new RegExp(
   String.raw`^\s*create\s+table\s+(?:if\s+not\s+exists\s+)?${NAME}\s+partition\s+of\s+${NAME}`,
   "i",
@@ -127,7 +128,7 @@ export class Judge {
   judge(sql: string, ours: Played, theirs: Played): Verdict {
     this.#noteView(sql);
     const verdict = this.#verdict(sql, ours, theirs);
-    // A result that depends on an omitted object may also differ.
+    // A result that depends on an omitted object may also be different.
     const isSure = isQuery(sql) || (verdict === "alike" && !this.#namesOmitted(sql));
     if (!isSure) this.#noteOmitted(sql);
     return verdict;
@@ -135,7 +136,7 @@ export class Judge {
 
   /**
    * Remembers which tables a view or a partition reads, because a change to the view or the
-   * partition changes them.
+   * partition changes these tables.
    */
   #noteView(sql: string): void {
     const [, part, whole] = PART_OF.exec(sql) ?? [];
@@ -213,10 +214,11 @@ export class Judge {
       return isOmission(ours) || OMITTED_SUBJECTS.some((subject) => subject.test(sql));
     }
     if (theirs.kind !== "failure") return false;
-    // Such a statement is refused only because an earlier one, which has been counted, failed.
+    // A statement in a failed transaction is refused only because an earlier statement failed, and
+    // that failure has been counted.
     if (theirs.code === "25P02") return true;
-    // PostgreSQL may refuse to drop the object because another object, which was omitted here,
-    // depends on it.
+    // PostgreSQL may refuse to drop the object because another object depends on it. That object
+    // may have been omitted on Tidemark.
     const isUsed = theirs.code === "2BP01";
     return (
       isUsed &&
@@ -239,13 +241,13 @@ export class Judge {
     return /\binformation_schema\./i.test(sql) && this.#isPatternOfOmitted(sql);
   }
 
-  /** Whether a name looks like that of an index on an omitted table. */
+  /** Whether a name looks like the name of an index on an omitted table. */
   #isIndexOfOmitted(sql: string): boolean {
     const names = [...this.#omitted];
     return wordsOf(sql).some((word) => names.some((name) => word.startsWith(`${name}_`)));
   }
 
-  /** Whether a catalog query lists objects by a pattern that matches an omitted one. */
+  /** Whether a catalog query lists objects by a pattern that matches an omitted object. */
   #isPatternOfOmitted(sql: string): boolean {
     const patterns = [...sql.matchAll(/\blike\s+e?'([^']*)'/gi)].map(([, pattern = ""]) => {
       const source = pattern.replaceAll(/\\+_|%|_/g, (sign) => {

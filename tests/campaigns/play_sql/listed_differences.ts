@@ -210,14 +210,16 @@ function isRows(played: Played): played is Played & { kind: "rows" } {
   return played.kind === "rows";
 }
 
-/** Returns the rows with every name that may differ replaced by the same sign. */
+/**
+ * Returns the rows of a result with every name that may differ replaced by the same placeholder.
+ */
 function renamed(played: Played, ...names: readonly string[]): Rows {
   if (!isRows(played)) return [];
   const form = new RegExp(String.raw`\b(?:${names.join("|")})\b`, "g");
   return played.rows.map((row) => row.map((cell) => cell?.replaceAll(form, "*")));
 }
 
-/** Returns the rows without trailing whitespace in cells and array elements. */
+/** Returns rows without trailing whitespace in cells and array elements. */
 function trimmed(rows: Rows): Rows {
   const inArray = (_: string, element: string): string =>
     /^\w+$/.test(element) ? element : `"${element}"`;
@@ -226,7 +228,7 @@ function trimmed(rows: Rows): Rows {
   );
 }
 
-/** Returns the rows with numbers rounded to the digits that a REAL is certain to have. */
+/** Returns rows with numbers rounded to the digits that a REAL is certain to preserve. */
 function inReals(rows: Rows): Rows {
   return rows.map((row) =>
     row.map((cell) => (NUMBER.test(cell ?? "") ? Number(cell).toPrecision(6) : cell)),

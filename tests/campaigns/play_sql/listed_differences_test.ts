@@ -1,5 +1,6 @@
 /**
- * Verifies that differences are recognised by their cause, and that the documents list each cause.
+ * Verifies that differences are recognised by their cause, and that the documentation lists each
+ * cause.
  */
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";

@@ -1,6 +1,6 @@
 /**
- * Defines the result of a script's statement on one side, with its cells as PostgreSQL prints
- * them.
+ * Defines the result of a script's statement on one side, with its cells in PostgreSQL's text
+ * form.
  */
 
 /** A cell as text; undefined for NULL. */
@@ -11,8 +11,8 @@ export type Played =
   | { readonly kind: "failure"; readonly code: string; readonly message: string };
 
 /**
- * The number of digits of DOUBLE PRECISION and NUMERIC results that are compared. Their last
- * digits may differ.
+ * The number of digits that are compared in DOUBLE PRECISION and NUMERIC results. Further digits
+ * may differ.
  */
 const DIGITS_COMPARED = 12;
 

@@ -1,6 +1,7 @@
 /**
  * Uses PostgreSQL as the oracle for played scripts. All statements go through a single psql
- * process, so that they share a session, and results are as PostgreSQL prints them.
+ * process, so that they share a session, and results have the form in which PostgreSQL prints
+ * them.
  */
 import { join } from "node:path";
 import { postgresPrograms, startPostgres } from "../../support/postgres.ts";
@@ -26,7 +27,7 @@ const STATEMENT_MS_MAX = 20_000;
 const ANSWER_MS_MAX = 25_000;
 
 export interface PostgresPlayer extends AsyncDisposable {
-  /** Begins a new session. */
+  /** Begins a new session in PostgreSQL. */
   readonly begin: () => Promise<void>;
   readonly play: (statement: ScriptStatement) => Promise<Played>;
 }
@@ -95,7 +96,7 @@ class Session {
   }
 }
 
-/** Returns a function that reads up to the end of the next mark. */
+/** Returns a function that reads psql's output up to the end of the next mark. */
 function readerOfMarks(output: ReadableStream<Uint8Array>): () => Promise<string> {
   const reader = output.getReader();
   const decoder = new TextDecoder();

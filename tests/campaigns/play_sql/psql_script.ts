@@ -1,5 +1,5 @@
 /**
- * Splits a psql script into its statements and those psql commands that a comparison needs.
+ * Splits a psql script into its statements and the psql commands that a comparison needs.
  *
  * Variables (`\set`, `\getenv`, `:name`, `:'name'`) are replaced as psql replaces them. Other
  * backslash commands are dropped. The data after `COPY … FROM stdin` belongs to the statement.
@@ -68,7 +68,7 @@ class Splitter {
     return this.#statements;
   }
 
-  /** Returns whether the string that begins here is preceded by E. */
+  /** Returns whether the string that begins at the current position is preceded by E. */
   #isEscaped(): boolean {
     return /(?:^|[^\w"])e$/i.test(this.#text.slice(-2));
   }
@@ -121,7 +121,7 @@ class Splitter {
 
   #end(): void {
     this.#at += 1;
-    // The statements inside a function in standard SQL belong to its definition.
+    // The statements in the body of a standard SQL function belong to the function's definition.
     if (ATOMIC.test(this.#text) && !/\bend\s*$/i.test(this.#text)) {
       this.#text += ";";
       return;

@@ -36,7 +36,10 @@ export interface TidemarkPlayer extends AsyncDisposable {
    * function that undoes the failure of the statement, so that its transaction goes on.
    */
   readonly guard: (sql: string) => Promise<(ours: Played, theirs: Played) => Promise<void>>;
-  /** Runs a query again with its columns cast to text, which yields PostgreSQL's text forms. */
+  /**
+   * Runs a query again with its columns cast to text, which returns values in PostgreSQL's text
+   * form.
+   */
   readonly playAsText: (sql: string) => Promise<Played>;
 }
 
@@ -109,7 +112,7 @@ class Player {
       this.#prepared.set(prepared, sql);
       if (this.#transaction !== undefined) this.#known.add(prepared);
     }
-    // In PostgreSQL, a schema in search_path that does not exist is ignored.
+    // PostgreSQL ignores a schema in search_path that does not exist.
     const schema = DROP_SCHEMA.exec(sql)?.[1];
     for (const [name, text] of this.#settings) {
       const isPath = /^set\s+(?:session\s+)?search_path/i.test(name);
@@ -118,8 +121,8 @@ class Player {
   }
 
   /**
-   * Returns the PREPARE for the statement that `sql` executes or deallocates; an empty list if
-   * there is none.
+   * Returns the PREPARE statement for the statement that `sql` executes or deallocates; an empty
+   * list if there is none.
    */
   #prepareFor(sql: string): readonly string[] {
     const name = (EXECUTE.exec(sql) ?? DEALLOCATE.exec(sql))?.[1];
@@ -175,7 +178,7 @@ function failureOf({ code, reason, message, hint }: SqlError): Played {
   return { kind: "failure", code: reason ?? code, message: `${message} ${hint ?? ""}`.trim() };
 }
 
-/** Returns the rows without the system columns, which `SELECT *` shows only here. */
+/** Returns the rows without the system columns, which `SELECT *` shows only in Tidemark. */
 function rowsOf(entry: SqlEntry | undefined): readonly (readonly Cell[])[] {
   const fields = entry?.schema ?? [];
   return (entry?.rows ?? []).map((row) =>

@@ -24,14 +24,14 @@ if (control !== undefined) failAsToldBy(control);
 function failAsToldBy(path: string): void {
   Object.assign(globalThis, {
     meetReaderFault(stage: string): void {
-      // The event loop runs some of the same code, but must not fail.
+      // The event loop runs some of the same code as readers, but must not fail.
       const fault = isMainThread ? undefined : taken(path, stage);
       if (fault !== undefined) fail(fault.kind);
     },
   });
 }
 
-/** Returns the pending fault if it belongs to this stage. Only one thread gets it. */
+/** Returns the pending fault if it belongs to this stage. Only one thread receives it. */
 function taken(path: string, stage: string): ReaderFault | undefined {
   try {
     const fault = JSON.parse(readFileSync(path, "utf8")) as ReaderFault;
@@ -56,7 +56,7 @@ function fail(kind: FaultKind): void {
       }, 0);
       break;
     case "no memory":
-      // This fails in the same way as the allocation of a typed array that is too large.
+      // This allocation fails in the same way as any typed array that is too large.
       new Float64Array(2 ** 40).fill(1);
       break;
     case "hang":

@@ -9,8 +9,8 @@ import { join } from "node:path";
 import { bundleChangedServer, SOURCES } from "../../support/changed_server.ts";
 
 /**
- * The places where the calls are inserted: the file below `src/`, and the line before which the
- * call goes.
+ * The places where calls are inserted: a file below `src/`, and the line before which the call is
+ * inserted.
  */
 const STAGES: Readonly<Record<string, readonly [file: string, line: string]>> = {
   plan: ["sql/readers/query_reader.ts", "const { rowCounts } = source;"],
@@ -28,7 +28,7 @@ export const STAGE_NAMES: readonly string[] = Object.keys(STAGES);
 
 type InjectedFault = readonly [file: string, from: string, to: string];
 
-/** Faults that the campaign must find. Each replaces some text in a file below `src/`. */
+/** Faults that the campaign must find. Each fault replaces some text in a file below `src/`. */
 export const INJECTED_FAULTS: Readonly<Record<string, InjectedFault>> = {
   pinned: [
     "storage/replica/local_sharing.ts",
@@ -53,7 +53,7 @@ const FAULT_POINT = join(import.meta.dir, "fault_point.ts");
  * Bundles a server with readers that call {@linkcode FAULT_POINT} in each stage.
  *
  * @param folder The absolute path of the folder for the bundle.
- * @param injected One of INJECTED_FAULTS, for the server to have as well.
+ * @param injected One of INJECTED_FAULTS to add to the server.
  * @returns The command that starts the server.
  */
 export function bundleWithReaderFaults(

@@ -1,5 +1,5 @@
 /**
- * Runs the reader campaign once: the load, the failures of readers, and the check of what remains
+ * Runs the reader campaign once: the load, the failures of readers, and the check of the server
  * afterwards.
  */
 import {
@@ -22,19 +22,19 @@ import { type ProvingQuery, QUERIES } from "./queries.ts";
 
 const WORKERS = 2;
 /**
- * The memory limit per row. With it, the ranks of all rows fit into memory, while their sort keys
+ * The memory limit per row. It lets the ranks of all rows fit into memory, while their sort keys
  * are spilled to temporary files.
  */
 const BUDGET_BYTES_PER_ROW = 700;
 
 /**
- * By how many bytes the process may have grown once it is idle again. Heaps keep some of their
- * memory.
+ * The number of bytes by which the process may have grown once it is idle again. Heaps keep some
+ * of their memory.
  */
 const MEMORY_BYTES_MAX = 400 * 2 ** 20;
 const THREADS_MORE_MAX = 6;
 
-/** After this time, a statement counts as hung. */
+/** The time, in milliseconds, after which a statement counts as hung. */
 const STATEMENT_MS_MAX = 60_000;
 const QUIET_MS_MAX = 20_000;
 const FAULT_PAUSE_MS = 150;
@@ -172,7 +172,7 @@ class Campaign {
     else this.#noteFailure(sql, error);
   }
 
-  /** Counts a failed statement. A failed reader may cause at most one. */
+  /** Counts a failed statement. A failed reader may cause at most one failed statement. */
   #noteFailure(sql: string, { code, message }: { code: string; message: string }): void {
     this.#failed += 1;
     const isOfReader = code === "INTERNAL_ERROR" || code === "QUERY_TIMEOUT";
@@ -237,8 +237,8 @@ class Campaign {
       this.#faults.set(kind, (this.#faults.get(kind) ?? 0) + 1);
       writeFileSync(`${control}.new`, JSON.stringify(fault));
       renameSync(`${control}.new`, control);
-      // Only a reader that has just started plans a statement anew, so this stage may be reached
-      // late.
+      // Only a reader that has just started plans a statement anew, so a stage of planning may be
+      // reached late.
       for (let wait = 0; wait < 10 && existsSync(control) && !this.#isOver; wait += 1) {
         await Bun.sleep(FAULT_PAUSE_MS);
       }

@@ -27,7 +27,7 @@ export function fileKind(path: string): string {
 
 /**
  * The operations, each with the minimum number of times that a server under load performs it. The
- * server is killed at one of these times, chosen at random.
+ * server is killed at one of these occurrences, chosen at random.
  */
 const OPERATIONS: readonly (readonly [operation: string, often: number])[] = [
   ["write log", 200],
@@ -61,8 +61,8 @@ const OPERATIONS: readonly (readonly [operation: string, often: number])[] = [
 export interface KillPoint {
   readonly name: string;
   /**
-   * The minimum number of times that the point is reached. One of these times, chosen at random,
-   * kills the process.
+   * The minimum number of times that the point is reached. The process is killed at one of these
+   * times, chosen at random.
    */
   readonly often: number;
 }

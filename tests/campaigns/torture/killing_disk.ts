@@ -33,7 +33,7 @@ function dieAt(point: string): void {
   count += 1;
   if (count < wantedCount) return;
   process.kill(process.pid, "SIGKILL");
-  // In a process with several threads, the signal takes effect only a moment later, so this thread
+  // In a process with several threads, the signal takes effect a moment later, so this thread
   // waits.
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
 }
@@ -46,8 +46,8 @@ class KillingFile extends ForwardingFile {
   }
 
   /**
-   * Writes and syncs in a single system call. The named point is where a separate sync would
-   * begin.
+   * Writes and syncs in a single system call. The named kill point is the place where a separate
+   * sync would begin.
    */
   override async writeDurably(bytes: Uint8Array, offset: number): Promise<void> {
     dieAt(`before write ${this.#kind}`);

@@ -1,12 +1,12 @@
 /**
  * Keeps the rows that a server must have, derived only from acknowledged changes.
  *
- * A change that was sent but not answered is pending: after a crash, either all of it is present
- * or none. Each writer has at most one change in progress, and no two writers touch the same key,
- * so pending changes never overlap.
+ * A change that was sent but not answered is pending: after a crash, either all of it or none of
+ * it is present. Each writer has at most one change in progress, and no two writers touch the same
+ * key, so pending changes never overlap.
  */
 
-/** The new text for each touched key. Undefined deletes the key. */
+/** The new text for each touched key, where undefined deletes the key. */
 export type Changes = ReadonlyMap<number, string | undefined>;
 
 export interface ObservedRow {
@@ -18,8 +18,8 @@ export interface Verdict {
   /** How many keys lack their acknowledged state. */
   lost: number;
   /**
-   * The number of keys with a value that no writer wrote, plus the number that reappeared after an
-   * acknowledged deletion.
+   * The number of keys with a value that no writer wrote, plus the number of keys that reappeared
+   * after an acknowledged deletion.
    */
   invented: number;
   /** How many pending changes are only partly present. */
@@ -30,7 +30,7 @@ export interface Verdict {
 
 const FINDINGS_MAX = 10;
 
-/** A table's rows as one user sees them. */
+/** The expected rows of a table, as one user sees them. */
 export class Ledger {
   readonly #texts = new Map<number, string>();
   readonly #pending = new Map<number, Changes>();
@@ -57,7 +57,7 @@ export class Ledger {
     this.#pending.delete(writer);
   }
 
-  /** Records that the server reported that none of the changes was made. */
+  /** Records that the server reported the changes as not made. */
   refuse(writer: number): void {
     this.#pending.delete(writer);
   }
@@ -105,7 +105,7 @@ export class Ledger {
   }
 }
 
-/** Checks that a seq, once assigned, never identifies anything else. */
+/** Checks that a seq, once assigned to a version, never identifies any other version. */
 export class SeqWatch {
   readonly #versionBySeq = new Map<number, string>();
   readonly #acknowledged = new Set<number>();
@@ -113,7 +113,7 @@ export class SeqWatch {
   #floor = 0;
   #reusedCount = 0;
 
-  /** The number of seqs that were assigned again, or were below an older one. */
+  /** The number of seqs that were assigned again, or that were below an older seq. */
   get reusedCount(): number {
     return this.#reusedCount;
   }
@@ -135,7 +135,7 @@ export class SeqWatch {
 
   /**
    * Records a seq read from a row.
-   * @param version The version that it identifies.
+   * @param version The row version that the seq identifies.
    */
   seen(seq: number, version: string): void {
     const before = this.#versionBySeq.get(seq);

@@ -1,7 +1,7 @@
 /**
  * Generates the load under which a server is killed: writers that insert, update, delete and
- * commit several statements at once, and a writer that flushes and changes definitions. Before it
- * sends changes, each writer records them in the ledger, and afterwards it records the response.
+ * commit several statements at once, and a writer that flushes and changes definitions. Each
+ * writer records changes in the ledger before it sends them, and records the response afterwards.
  */
 
 import type { Chance } from "../../../scripts/support/chance.ts";
@@ -32,7 +32,9 @@ const WRITER_KEYS = 1_000_000;
 export interface Tally {
   acknowledged: number;
   refused: number;
-  /** The last refusal, for the report. A healthy server refuses nothing under this load. */
+  /**
+   * The last refused statement, for the report. A healthy server refuses nothing under this load.
+   */
   lastRefusal: string;
 }
 
@@ -123,8 +125,8 @@ export class Writer {
   }
 
   /**
-   * Returns new text. No text is written twice, so text that is read back identifies the statement
-   * that wrote it.
+   * Removes keys that do not exist from the writer's list. After a crash, only the ledger knows
+   * which keys exist.
    */
   #newText(): string {
     const { chance, writer } = this.#options;
@@ -193,7 +195,7 @@ export class Definer {
   }
 
   /**
-   * Compares the side tables with what was acknowledged.
+   * Compares the side tables with the acknowledged definitions.
    * @returns Descriptions of the faults.
    */
   async faults(): Promise<string[]> {

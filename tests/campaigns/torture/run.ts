@@ -11,7 +11,8 @@ import { Definer, type Scope, type Tally, Writer } from "./load.ts";
 import { UPLOADS_TABLE, Uploader } from "./uploads.ts";
 
 /**
- * Faults that a run can inject into the data that it reads back, to show that it would find them.
+ * Faults that a run can inject into the data that it reads back, to show that such faults would be
+ * found.
  */
 export const INJECTED_FAULTS = [
   "lost",
@@ -32,11 +33,11 @@ export interface TortureOptions {
   killCount: number;
   /** The number of times that the server is killed at each named point. */
   rounds: number;
-  /** The named points at which it is killed. */
+  /** The named points at which the server is killed. */
   points: readonly KillPoint[];
   /**
-   * For how many minutes random kills alternate with rounds over the named points; absent for a
-   * single round.
+   * The number of minutes for which random kills alternate with rounds over the named points;
+   * absent for a single round.
    */
   minutes?: number | undefined;
   /** Called after each kill. Returns true if the run can end. */
@@ -55,16 +56,16 @@ export interface TortureReport {
   invented: number;
   torn: number;
   reused: number;
-  /** The number of tables or columns that differ from what was acknowledged. */
+  /** The number of tables or columns that differ from the acknowledged definitions. */
   defined: number;
-  /** The number of uploaded files that differ from what was acknowledged. */
+  /** The number of uploaded files that differ from the acknowledged uploads. */
   files: number;
-  /** Named points that no server reached. */
+  /** The named points that no server reached. */
   unreached: string[];
   startMsMedian: number;
   startMsMax: number;
   findings: string[];
-  /** The server's directory. It is removed if nothing was found. */
+  /** The server's directory. It is removed if no fault was found. */
   directory: string;
 }
 
@@ -74,8 +75,8 @@ export function faultCountOf(report: TortureReport): number {
 }
 
 /**
- * The shortest and the longest time that a server runs under load. The shortest is often too short
- * for a flush, and the longest allows several flushes.
+ * The shortest and the longest time that a server runs under load, in milliseconds. The shortest
+ * time is often too short for a flush, and the longest allows several flushes.
  */
 const LIFE_MS_MIN = 30;
 const LIFE_MS_MAX = 1500;
@@ -149,8 +150,8 @@ export async function torture(options: TortureOptions): Promise<TortureReport> {
 }
 
 /**
- * Creates the tables. Two writers share a SHARED table. Two others use the same keys for rows of
- * their own, in a table with segments in another storage.
+ * Creates the tables. Two writers share a SHARED table. Two other writers use the same keys for
+ * separate rows, in a table with segments in another storage.
  */
 async function makeScopes(server: ServerProcess, path: string): Promise<Scope[]> {
   const policy = "FLUSH_POLICY = 'rows:400,interval:2'";
@@ -201,8 +202,8 @@ class Run {
         new Writer({
           server,
           scope,
-          // The two owners use the same keys, so that it is noticed if one owner's row becomes
-          // visible to the other.
+          // The two owners use the same keys, so that the comparison notices if one owner's row
+          // becomes visible to the other.
           writer: index < 2 ? index : 2,
           chance: chanceFromSeed(chance.below(2 ** 31)),
           tally,
@@ -369,7 +370,7 @@ class Run {
     return observed;
   }
 
-  /** Reads by key, which must return the same rows as the scan. */
+  /** Reads rows by key, which must return the same rows as the scan. */
   async #lookUp(scope: Scope, observed: ReadonlyMap<number, ObservedRow>): Promise<void> {
     const keys = [...observed.keys()];
     for (let count = 0; count < LOOKUPS_PER_SCOPE && keys.length > 0; count += 1) {
@@ -385,7 +386,7 @@ class Run {
     }
   }
 
-  /** Reads through the secondary index, which must find the same rows as the scan. */
+  /** Reads rows through the secondary index, which must find the same rows as the scan. */
   async #lookUpTexts(scope: Scope, observed: ReadonlyMap<number, ObservedRow>): Promise<void> {
     const { chance, injected } = this.#options;
     if (injected !== undefined && injected !== "misindexed") return;
@@ -405,7 +406,7 @@ class Run {
     }
   }
 
-  /** Damages the rows that were read, if the run is meant to show that it notices damage. */
+  /** Damages the rows that were read, if the run is meant to show that it finds damage. */
   #inject(observed: Map<number, ObservedRow>): void {
     const { injected } = this.#options;
     const [first, second] = observed;

@@ -1,6 +1,6 @@
 /**
  * Implements a client that uploads and deletes files. After a crash, it compares the files that
- * can be downloaded with what was acknowledged.
+ * can be downloaded with the acknowledged uploads and deletions.
  */
 
 import type { Chance } from "../../../scripts/support/chance.ts";
@@ -18,7 +18,7 @@ export class Uploader {
   readonly #tally: Tally;
   /** The contents of the files that exist according to the acknowledgements. */
   readonly #contents = new Map<number, string>();
-  /** The request that was sent but not answered. Without content, it is a deletion. */
+  /** The request that was sent but not answered. A request without content is a deletion. */
   #pending: { readonly id: number; readonly content: string | undefined } | undefined;
   #next = 0;
 
@@ -40,7 +40,7 @@ export class Uploader {
   /**
    * Downloads every file.
    *
-   * @returns Descriptions of the files that differ from what was acknowledged.
+   * @returns Descriptions of the files that differ from the acknowledged uploads.
    *
    * @param isInjected Truncates one of the downloaded files first, to show that the difference
    *   would be found.
