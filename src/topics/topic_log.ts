@@ -30,8 +30,8 @@ import type { OffsetPage } from "./offset_page.ts";
 import { TableSources } from "./table_sources.ts";
 
 /**
- * The number of unstored messages at which counted messages are stored. A topic with many
- * partitions waits until it has the number below for each of its partitions, if that is more.
+ * A topic stores its counted messages once it has this many unstored ones, or 256 for each of its
+ * partitions, whichever is more.
  */
 const UNSTORED_MAX = 16_384;
 const UNSTORED_PER_PARTITION_MAX = 256;

@@ -150,8 +150,8 @@ function textCellMaker(type: DataType): (value: Value) => unknown {
 }
 
 /**
- * Returns a function that creates cells from which a client can assign the same values again. A
- * date or timestamp is a string if its year is outside the range accepted for numbers.
+ * Returns a function that creates cells that can be assigned to a column without changing the
+ * value. A date or timestamp is a string if its year is outside the range accepted for numbers.
  */
 export function readableCellMakerFor(type: DataType): (value: Value) => unknown {
   switch (type.kind) {

@@ -62,7 +62,7 @@ export class RoundClock implements Clock {
   }
 }
 
-/** The settings with which a world is opened. */
+/** The dependencies with which a world is opened. */
 export interface WorldParts {
   readonly clock: Clock;
   /** Receives every statement before it runs. */
