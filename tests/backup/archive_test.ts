@@ -282,7 +282,7 @@ test("files that another copy of the database has archived are not overwritten",
   );
   expect(existsSync(foreign.replace(".json", ".wal"))).toBe(false);
   await database.close();
-  // The list of the archive now names a different file, which the next start notices.
+  // The copied list in the archive names a different log file, which the next start notices.
   const again = await open(place);
   expect(again.archiveLag()?.failure).toContain("the archived file belongs to file");
   await again.close();
