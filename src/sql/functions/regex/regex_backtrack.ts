@@ -26,6 +26,9 @@ const STEPS_PER_STATE = 64;
 /** The number of steps that are charged to the budget at once. */
 const STEPS_PER_SPENDING = 1024;
 
+/** How many characters of a referenced group are compared exactly in the time of one step. */
+const UNITS_PER_STEP = 64;
+
 /**
  * A point to which the search returns: a path not yet taken, or the earlier value of a group
  * position.
@@ -126,7 +129,7 @@ export class BacktrackSearch {
           this.#set(2 * instruction.group + 1, -1, path);
           break;
         default: {
-          const end = endAfter(instruction, { text, at, slots, tables: path.tables });
+          const end = endAfter(instruction, { text, at, slots, around: path });
           if (end < 0) return undefined;
           at = end;
         }
@@ -167,16 +170,20 @@ interface MatchPlace {
   readonly text: string;
   readonly at: number;
   readonly slots: readonly number[];
-  readonly tables: LookTables;
+  readonly around: SearchPlace;
 }
 
-/** Returns the position after an instruction has matched at a position; -1 if it does not match. */
+/**
+ * Returns the position after an instruction has matched at a position; -1 if it does not match.
+ *
+ * @throws {DatabaseError} LIMIT_EXCEEDED
+ */
 function endAfter(
   instruction: Exclude<
     Instruction,
     { op: "forget" } | { op: "jump" } | { op: "match" } | { op: "save" } | { op: "split" }
   >,
-  { at, slots, tables, text }: MatchPlace,
+  { around: { effort, tables }, at, slots, text }: MatchPlace,
 ): number {
   switch (instruction.op) {
     case "set": {
@@ -196,11 +203,32 @@ function endAfter(
       const end = slots[2 * instruction.group + 1] ?? -1;
       if (start < 0 || end < start) return -1;
       const wanted = text.slice(start, end);
-      const found = text.slice(at, at + wanted.length);
+      effort.spend(Math.floor(wanted.length / UNITS_PER_STEP));
       const isSame =
-        found === wanted ||
-        (instruction.ignoreCase && found.toLowerCase() === wanted.toLowerCase());
+        text.startsWith(wanted, at) ||
+        (instruction.ignoreCase && isSameIgnoringCase(wanted, { text, at, effort }));
       return isSame ? at + wanted.length : -1;
     }
   }
+}
+
+/**
+ * Whether the text at a position is a given one, except for the case of its characters. The effort
+ * is that of the characters before the first difference.
+ *
+ * @throws {DatabaseError} LIMIT_EXCEEDED
+ */
+function isSameIgnoringCase(
+  wanted: string,
+  { at, effort, text }: Pick<MatchPlace, "at" | "text"> & Pick<SearchPlace, "effort">,
+): boolean {
+  let length = 0;
+  for (const character of wanted) {
+    const end = length + character.length;
+    const found = text.slice(at + length, at + end);
+    if (found !== character && found.toLowerCase() !== character.toLowerCase()) break;
+    length = end;
+  }
+  effort.spend(length);
+  return length === wanted.length;
 }

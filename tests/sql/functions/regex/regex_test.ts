@@ -242,6 +242,18 @@ test("a search for a back reference ends soon, even if many alternatives fail", 
   expect(compileRegex("^(?:(?:a|a)(?:a|aa))*b()\\1", "").test(text.slice(0, 1000))).toBe(false);
 });
 
+test("comparing long groups without regard to case counts towards the effort", () => {
+  const text = "\u0436".repeat(15_000) + "\u0416".repeat(15_000);
+  const branches = Array.from({ length: 100 }, (_, i) => String.raw`\1${"abcde".charAt(i % 5)}`);
+  const regex = compileRegex(`^(\u0436*)(?:${branches.join("|")})`, "i");
+  const startMs = performance.now();
+  expect(errorCodeOf(() => regex.test(text))).toBe("LIMIT_EXCEEDED");
+  expect(performance.now() - startMs).toBeLessThan(5_000);
+  const pair = compileRegex(String.raw`^(\u0436[^b]+)\1$`, "i");
+  expect(pair.test("\u0436\u{10400}\u0416\u{10428}")).toBe(true);
+  expect(pair.test("\u0436\u{10400}\u0416\u{10429}")).toBe(false);
+});
+
 test("look-arounds are found once for all matches in a text", () => {
   const text = "a1".repeat(100_000);
   const regex = compileRegex("(?<=a)\\d(?=a|$)", "");
