@@ -1,5 +1,6 @@
 /**
- * A socket that receives messages from services as systemd's does, provided by a Python program.
+ * Provides a socket that receives messages from services, as systemd's socket does. A Python
+ * program implements it.
  */
 import { type Missing, programMissing } from "./requirements.ts";
 
@@ -9,7 +10,7 @@ export const managerMissing: Missing =
     : "this system has no systemd";
 
 export interface Manager extends AsyncDisposable {
-  /** Waits for the next message and returns it. */
+  /** Waits for the next message from a service, and returns it. */
   next(): Promise<string>;
 }
 
@@ -25,7 +26,7 @@ while True:
 `;
 
 /**
- * Listens for messages as a service manager does. The socket is bound when this returns.
+ * Listens for messages as a service manager does. The socket is bound when this function returns.
  * @param name A path or, with a leading `@`, the name of an abstract socket.
  */
 export async function listenAsManager(name: string): Promise<Manager> {

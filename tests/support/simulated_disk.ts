@@ -8,10 +8,10 @@
  * - A sector of 512 bytes is never torn, but each sector independently holds the state of the last
  *   sync or any later state: writes may be lost, split and reordered. The same applies to the file
  *   length.
- * - A name that was created, moved or removed without `syncDirectory` is present or not, each
- *   independently. A move is a single event, but once its target directory is synced, the old name
- *   may reappear.
- * - A failed sync makes nothing durable, and the next successful one does not make the earlier
+ * - A name that was created, moved or removed without `syncDirectory` is present or not,
+ *   independently of other names. A move is a single event, but once its target directory is
+ *   synced, the old name may reappear.
+ * - A failed sync makes nothing durable, and the next successful sync does not make the earlier
  *   writes durable (Linux behaves this way): only a crash reveals their outcome.
  *
  * The disk on which `crash` was called continues unharmed, so a single run can be crashed at every
@@ -47,16 +47,16 @@ export const DISK_OPERATIONS = [
 
 export type DiskOperation = (typeof DISK_OPERATIONS)[number];
 
-/** The error with which one operation fails. */
+/** The error with which an operation of the disk fails. */
 export interface Fault {
   readonly code: "EIO" | "ENOSPC" | "EMFILE" | "EACCES";
-  /** For a write, how many bytes still reach the file. Defaults to 0. */
+  /** The number of bytes that a failed write still puts into the file. Defaults to 0. */
   readonly bytesWritten?: number;
 }
 
 export type FaultPlan = (operation: DiskOperation, path: string) => Fault | undefined;
 
-/** Makes a disk fail as planned. Returns a function that tells whether it has failed. */
+/** Makes a disk fail as planned. Returns a function that tells whether the disk has failed yet. */
 export function failsOnce(disk: SimulatedDisk, plan: FaultPlan): () => boolean {
   let isMet = false;
   disk.faultPlan = (...args) => {
@@ -83,11 +83,11 @@ export class SimulatedDisk implements Disk {
   faultPlan: FaultPlan | undefined;
   /** The maximum total size of all files in bytes. Writes beyond it fail with ENOSPC. */
   capacityBytes: number = UNLIMITED_BYTES;
-  /** Directories that are file systems of their own: nothing can be moved into or out of them. */
+  /** Directories that are separate file systems: nothing can be moved into or out of them. */
   readonly mounts: readonly string[];
   /** While true, syncs off the event loop wait for {@linkcode releaseSyncs}. */
   holdsSyncs = false;
-  /** How many syncs of files have been requested. */
+  /** The number of file syncs requested so far. */
   syncCount = 0;
   /** The number of operations so far. */
   operationCount = 0;
@@ -181,7 +181,7 @@ export class SimulatedDisk implements Disk {
     parent.unlink(name);
   }
 
-  /** Runs synchronously, so that simulations are reproducible. */
+  /** Removes the file synchronously, so that simulations are reproducible. */
   removeSoon(path: string): undefined {
     this.remove(path);
   }
@@ -200,7 +200,10 @@ export class SimulatedDisk implements Disk {
     this.#directoryAt(path, "sync").sync();
   }
 
-  /** Covers the names that exist at the time of the call, but takes effect later. */
+  /**
+   * Syncs a directory off the event loop. The sync covers the names that exist at the time of the
+   * call, but takes effect later.
+   */
   async syncDirectorySoon(path: string): Promise<void> {
     this.#begin("syncDirectory", path);
     const directory = this.#directoryAt(path, "sync");
@@ -209,7 +212,7 @@ export class SimulatedDisk implements Disk {
     directory.sync(covered);
   }
 
-  /** Returns the path itself, because this disk has no links. */
+  /** Returns the path itself, because this disk has no symbolic links. */
   realPath(path: string): string {
     if (this.#nodeAt(path) === undefined) throw new DiskError("ENOENT", path, "resolve");
     return path;
@@ -242,7 +245,10 @@ export class SimulatedDisk implements Disk {
     return this.#locks.has(path) ? undefined : () => {};
   }
 
-  /** Returns the disk as it may be found after a power loss now. This disk is not changed. */
+  /**
+   * Returns a disk in a state that may be found after a power loss at this moment. The original
+   * disk is not changed.
+   */
   crash(options: CrashOptions): SimulatedDisk {
     const disk = new SimulatedDisk(copyDirectory(this.#root, options), this.mounts);
     disk.capacityBytes = this.capacityBytes;
@@ -250,8 +256,8 @@ export class SimulatedDisk implements Disk {
   }
 
   /**
-   * Returns the disk as the next process finds it if this one is killed now: everything is
-   * present, but a crash can still lose what was not synced.
+   * Returns the disk as the next process finds it if the current process is killed at this moment.
+   * Everything is present, but a later crash can still lose unsynced changes.
    */
   restart(): SimulatedDisk {
     const disk = new SimulatedDisk(cloneDirectory(this.#root), this.mounts);
@@ -259,19 +265,22 @@ export class SimulatedDisk implements Disk {
     return disk;
   }
 
-  /** Lets the waiting syncs finish, in order. */
+  /** Lets the waiting syncs finish, in the order in which they were requested. */
   releaseSyncs(): void {
     const held = this.#heldSyncs;
     this.#heldSyncs = [];
     for (const release of held) release();
   }
 
-  /** Damages a stored byte, including its durable state. */
+  /** Damages a stored byte, both in the current contents and in the durable contents. */
   damage(path: string, offset: number, mask = 0xff): void {
     this.#inodeAt(path, "damage").damage(offset, mask);
   }
 
-  /** Counts an operation on a file, and lets the fault plan make it fail. Called only by files. */
+  /**
+   * Counts an operation on a file, and lets the fault plan make the operation fail. Called only by
+   * files.
+   */
   begin(operation: DiskOperation, path: string): Fault | undefined {
     this.operationCount += 1;
     return this.faultPlan?.(operation, path);

@@ -1,5 +1,6 @@
 /**
- * Tests the simulated disk itself: what a crash may lose and must keep, and injected faults.
+ * Tests the simulated disk itself: the changes that a crash may lose or must keep, and injected
+ * faults.
  */
 import { expect, test } from "bun:test";
 import type { Disk } from "../../src/base/disk.ts";
@@ -14,7 +15,7 @@ function filled(byte: number, count = 512): Uint8Array {
   return new Uint8Array(count).fill(byte);
 }
 
-/** Returns, as text, the different states found after many crashes. */
+/** Crashes a disk many times. Returns the different states that are found, as text. */
 function outcomes(disk: SimulatedDisk, look: (disk: SimulatedDisk) => string): Set<string> {
   return new Set(
     SEEDS.map((seed) => look(disk.crash({ keep: "some", random: new SeededRandom(seed) }))),

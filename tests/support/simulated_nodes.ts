@@ -1,5 +1,5 @@
 /**
- * Implements the files and directories of the simulated disk: their durable state and the later
+ * Implements the files and directories of the simulated disk: their durable state and their later
  * changes.
  */
 import type { DiskEntry } from "../../src/base/disk.ts";
@@ -10,7 +10,7 @@ const SECTOR_BYTES = 512;
 /** Selects the unsynced changes that survive a crash. */
 export type CrashOptions =
   | { readonly keep: "none" | "all" }
-  /** Each sector and each name is chosen independently and at random. */
+  /** The surviving state of each sector and each name is chosen independently and at random. */
   | { readonly keep: "some"; readonly random: SeededRandom };
 
 /** A growable byte buffer. Everything beyond `size` is zero. */
@@ -64,17 +64,19 @@ interface FileChange {
 /** The contents of a file, independent of its names. */
 export class SimulatedInode {
   readonly #live = new GrowingBytes();
-  /** The durable contents: all changes before the first one that is not durable. */
+  /**
+   * The durable contents, which include all changes before the first change that is not durable.
+   */
   readonly #base = new GrowingBytes();
   #changes: FileChange[] = [];
-  /** How many changes have been merged into `#base`. */
+  /** The number of changes that have been merged into `#base`. */
   #foldedCount = 0;
 
   get size(): number {
     return this.#live.size;
   }
 
-  /** The number of changes ever made. A sync that begins now covers all of them. */
+  /** The number of changes ever made to the file. A sync that begins now covers all of them. */
   get changeCount(): number {
     return this.#foldedCount + this.#changes.length;
   }
@@ -90,7 +92,7 @@ export class SimulatedInode {
   write(bytes: Uint8Array, offset: number): void {
     const sizeBefore = this.size;
     this.#live.write(bytes, offset);
-    // Copied, because a slice of a Buffer shares its memory.
+    // The bytes are copied, because a slice of a Buffer shares its memory.
     const own = new Uint8Array(bytes);
     this.#changes.push({ offset, bytes: own, sizeBefore, sizeAfter: this.size, state: "pending" });
   }
@@ -121,7 +123,9 @@ export class SimulatedInode {
     this.#base.flip(offset, mask);
   }
 
-  /** Returns the same file, with its durable state and later changes, for a separate disk. */
+  /**
+   * Returns a copy of the file for a separate disk, with the same durable state and later changes.
+   */
   clone(): SimulatedInode {
     const copy = new SimulatedInode();
     copy.#live.write(this.#live.copy(), 0);
@@ -131,7 +135,10 @@ export class SimulatedInode {
     return copy;
   }
 
-  /** Returns a file with contents that may be found after a crash, all of them durable. */
+  /**
+   * Returns a file with contents that may be found after a crash. All of these contents are
+   * durable.
+   */
   afterCrash(options: CrashOptions): SimulatedInode {
     const copy = new SimulatedInode();
     const contents =
@@ -142,7 +149,7 @@ export class SimulatedInode {
   }
 
   #contentsAfterCrash(choose: Choose): Uint8Array {
-    // For each sector, and for the size, how many changes survive, in order.
+    // The number of surviving changes, in order, for each sector and for the file size.
     const histories = new Map<number, { count: number; durableCount: number }>();
     for (const change of this.#changes) {
       for (const place of placesOf(change)) {
@@ -180,12 +187,12 @@ type Choose = (min: number, max: number) => number;
 function chooser(options: CrashOptions): Choose {
   if (options.keep !== "some") return options.keep === "all" ? (_min, max) => max : (min) => min;
   const { random } = options;
-  // Makes it reasonably likely that all changes are lost, or that none are.
+  // The mood makes it reasonably likely that all changes are lost, or that none are lost.
   const mood = random.below(4);
   return (min, max) => (mood === 0 ? min : mood === 1 ? max : random.between(min, max));
 }
 
-/** Used in place of a sector number for the file length. */
+/** Identifies the file length where a sector number is expected. */
 const SIZE_PLACE = -1;
 
 function placesOf(change: FileChange): number[] {
@@ -223,7 +230,7 @@ interface NameChange {
   readonly node: SimulatedNode;
 }
 
-/** The move of an entry. Both directories list it until one of them is synced. */
+/** The move of a directory entry. Both directories list the move until one of them is synced. */
 interface Move {
   readonly kind: "move";
   readonly from: SimulatedDirectory;
@@ -233,7 +240,7 @@ interface Move {
   readonly node: SimulatedNode;
 }
 
-/** The names in a directory: the durable ones, and the later changes. */
+/** The names in a directory: the durable names, and later changes to them. */
 export class SimulatedDirectory {
   #live = new Map<string, SimulatedNode>();
   #durable = new Map<string, SimulatedNode>();
@@ -270,7 +277,9 @@ export class SimulatedDirectory {
     this.#changes.push({ kind: "unlink", name, node });
   }
 
-  /** Moves an entry of `from`, which may be this directory itself, to this one. */
+  /**
+   * Moves an entry to this directory from the directory `from`, which may be the same directory.
+   */
   receive(toName: string, { from, name }: { from: SimulatedDirectory; name: string }): void {
     const node = from.#live.get(name);
     if (node === undefined) return;
@@ -281,7 +290,7 @@ export class SimulatedDirectory {
     if (from !== this) from.#changes.push(move);
   }
 
-  /** The changes that are not durable yet. */
+  /** The changes to the directory that are not durable yet. */
   get changes(): ReadonlySet<object> {
     return new Set(this.#changes);
   }
@@ -323,7 +332,10 @@ export class SimulatedDirectory {
     return copy;
   }
 
-  /** Returns the same directory and everything below it, with durable state and later changes. */
+  /**
+   * Returns a copy of the directory and everything below it, with the same durable state and later
+   * changes.
+   */
   clone(copies: CloneCopies): SimulatedDirectory {
     const known = copies.nodes.get(this);
     if (known instanceof SimulatedDirectory) return known;
@@ -335,14 +347,20 @@ export class SimulatedDirectory {
     return copy;
   }
 
-  /** The target is durable, but the removal of the old name is not durable yet. */
+  /**
+   * Records that the target of a move is durable, but the removal of the old name is not durable
+   * yet.
+   */
   #leaveSource(move: Move): void {
     this.#changes = this.#changes.map((change) =>
       change === move ? { kind: "unlink", name: move.fromName, node: move.node } : change,
     );
   }
 
-  /** The source directory is durable without the entry, so the entry becomes durable here. */
+  /**
+   * Makes a moved entry durable in this directory, because the source directory is durable without
+   * it.
+   */
   #settleArrival(move: Move): void {
     this.#durable.set(move.toName, move.node);
     const at = this.#changes.indexOf(move);
@@ -377,7 +395,7 @@ function cloneChange(change: NameChange | Move, copies: CloneCopies): NameChange
     change.kind === "move"
       ? { ...change, node, from: change.from.clone(copies), to: change.to.clone(copies) }
       : { ...change, node };
-  // The directories of a move refer back to this one.
+  // The directories of a move refer back to the move, so its copy may already exist.
   const made = copies.changes.get(change) ?? copy;
   copies.changes.set(change, made);
   return made;

@@ -1,4 +1,7 @@
-/** A disk that removes files off the event loop, each only when a test requests it. */
+/**
+ * A disk that removes files off the event loop, and completes each removal only when a test
+ * requests it.
+ */
 import { ForwardingDisk } from "./forwarding_disk.ts";
 
 export class SlowDisk extends ForwardingDisk {
@@ -20,7 +23,7 @@ export class SlowDisk extends ForwardingDisk {
     return promise;
   }
 
-  /** Finishes the current removal. Resolves once the next one has been requested. */
+  /** Finishes the current removal. Resolves once the next removal has been requested. */
   async finish(): Promise<void> {
     this.#finish();
     await new Promise((resolve) => setImmediate(resolve));

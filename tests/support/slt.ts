@@ -47,7 +47,7 @@ export interface SltUser {
   readonly password: string;
 }
 
-/** The parts of a request. The runner fills in missing parts. */
+/** The parts of a request. The runner fills in any missing parts. */
 export interface SltRequest {
   readonly sql: string;
   readonly user?: SltUser;
@@ -60,7 +60,7 @@ export interface SltResult {
   readonly columns: readonly string[];
   readonly rows: readonly (readonly unknown[])[];
   readonly count: number | undefined;
-  /** The whole result as JSON. */
+  /** The whole result as JSON text. */
   readonly text: string;
 }
 
@@ -71,7 +71,10 @@ export type SltAnswer =
       readonly ok: false;
       readonly isUnsupported: boolean;
       readonly message: string;
-      /** The codes that the error may have. There are several if only its wire code is known. */
+      /**
+       * The error codes that this error may have. There are several if only its wire code is
+       * known.
+       */
       readonly codes?: readonly string[];
       /** The statement that failed, counted from 1. */
       readonly statement?: number;
@@ -86,15 +89,17 @@ export interface SltOptions {
    * that return the rows that they change.
    */
   queryOneOf?: number;
-  /** Whether the tables in the file have keys. If so, its statements run untranslated. */
+  /**
+   * Whether the tables in the file have primary keys. If so, statements run without translation.
+   */
   hasKeys?: boolean;
 }
 
 export interface SltReport {
   passedCount: number;
   /**
-   * Cases refused because a feature is not available yet. They count neither as passed nor as
-   * failed.
+   * Cases that are refused because a feature is not available yet. They count neither as passed
+   * nor as failed.
    */
   waiting: SltCase[];
   failures: readonly SltFailure[];
@@ -131,7 +136,7 @@ interface ResultCheck {
   readonly check: Check;
 }
 
-/** The parts of a request apart from its SQL. */
+/** The parts of a request, except its SQL. */
 interface Parts {
   user?: SltUser;
   params?: readonly unknown[];
@@ -146,7 +151,7 @@ interface SltRecord extends SltCase {
   readonly checks: ResultCheck[];
 }
 
-/** Runs every case in a file in order. Cases see the effects of those before them. */
+/** Runs every case in a file in order. Each case sees the effects of the cases before it. */
 export async function runSlt(text: string, options: SltOptions): Promise<SltReport> {
   const { execute, engine = "postgresql", hasKeys = false, queryOneOf = 1 } = options;
   const failures: SltFailure[] = [];
@@ -176,7 +181,7 @@ export async function runSlt(text: string, options: SltOptions): Promise<SltRepo
   return report;
 }
 
-/** Parses the cases for an engine. @throws If a line has an unknown form. */
+/** Parses the cases that apply to an engine. @throws If a line has an unknown form. */
 export function parseSlt(text: string, engine: string): SltRecord[] {
   const records: SltRecord[] = [];
   const lines = text.split(/\r?\n/);
@@ -223,7 +228,10 @@ interface Source {
   readonly line: number;
 }
 
-/** Every record has a block, but among `result` lines, only those that check rows do. */
+/**
+ * Whether a line is followed by a block. All records have a block, but among `result` lines, only
+ * lines that check rows have one.
+ */
 function hasBlock(words: readonly string[]): boolean {
   return words[0] !== "result" || words.includes("query");
 }
@@ -233,7 +241,7 @@ function endOfBlock(lines: readonly string[], start: number): number {
   return end === -1 ? lines.length : end;
 }
 
-/** Returns a line without its first words. */
+/** Returns the rest of a line after its first `wordCount` words. */
 function restOf(full: string, wordCount: number): string {
   return full.trim().split(" ").slice(wordCount).join(" ");
 }
@@ -296,7 +304,7 @@ function isSort(word: string): word is Sort {
   return word === "nosort" || word === "rowsort" || word === "valuesort";
 }
 
-/** Returns the difference between a result and the expected one; undefined if there is none. */
+/** Returns the difference between a result and the expected result; undefined if there is none. */
 function faultOf(
   record: SltRecord,
   answer: SltAnswer,

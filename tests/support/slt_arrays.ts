@@ -1,4 +1,4 @@
-/** Writes the arrays in a result as case files do, which is PostgreSQL's form. */
+/** Formats the arrays in a result as case files do, in PostgreSQL's form. */
 import type { SchemaField } from "../../src/protocol/mod.ts";
 import { textOfArrayCell } from "../../src/sql/mod.ts";
 

@@ -4,7 +4,7 @@ import { runSlt, type SltAnswer, type SltReport, type SltRequest, type SltResult
 import { withArrayTexts } from "./slt_arrays.ts";
 import { HIDDEN_COLUMNS } from "./slt_tables.ts";
 
-/** For each code without a wire code of its own, the reasons that the wire reports. */
+/** The reasons that the wire may report for each error code that has no wire code of its own. */
 const REASONS: Readonly<Record<string, readonly string[]>> = {
   UNSUPPORTED_FEATURE: ["not_implemented"],
   INVALID_QUERY: ["INVALID_SQL"],
@@ -37,9 +37,9 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * Runs a corpus file.
+ * Runs a corpus file on a server.
  *
- * @param name A namespace that does not exist yet.
+ * @param name The name of a namespace that does not exist yet.
  */
 export async function runSltOn(
   server: ServerProcess,
@@ -55,7 +55,10 @@ export async function runSltOn(
   return await runSlt(text, { execute, queryOneOf });
 }
 
-/** Returns a function that sends each request as its user and with its parts. */
+/**
+ * Returns a function that sends each request to a server, as the request's user and with its
+ * parts.
+ */
 export function senderTo(server: ServerProcess): (request: SltRequest) => Promise<SltAnswer> {
   const tokens = new Map<string, string>();
   const tokenOf = async ({ name, password }: SltUser): Promise<string> => {
@@ -98,7 +101,7 @@ function resultFrom(entry: SqlAnswer["body"]["results"][number]): SltResult {
   };
 }
 
-/** Returns a result without the columns that no case in the corpus uses. */
+/** Returns a result without the server's additional columns, which no case in the corpus uses. */
 export function withoutHiddenColumns(result: SltResult): SltResult {
   const shown = result.columns.flatMap((name, index) => (HIDDEN_COLUMNS.has(name) ? [] : [index]));
   return { ...result, rows: result.rows.map((row) => shown.map((index) => row[index])) };

@@ -1,13 +1,13 @@
 /**
- * Adapts the corpus's tables to a server in which every table has a PRIMARY KEY: CREATE TABLE gets
- * a key column that fills itself, INSERT without a column list gets one, and `*` becomes the
- * columns declared by the case.
+ * Adapts the tables of the corpus to a server in which every table has a PRIMARY KEY. CREATE TABLE
+ * gets a key column that fills itself, INSERT without a column list gets such a list, and `*`
+ * becomes the columns declared by the case.
  */
 
-/** The name of the added column. No case in the corpus uses it. */
+/** The name of the added key column. No case in the corpus uses it. */
 const HIDDEN_KEY = "hidden_key";
 
-/** Result columns that no case uses. */
+/** The result columns that no case in the corpus uses. */
 export const HIDDEN_COLUMNS: ReadonlySet<string> = new Set([HIDDEN_KEY, "_seq", "_deleted"]);
 
 /** Returns a function that translates each statement of a file, in order. */
@@ -31,7 +31,7 @@ export function tableTranslator(): (sql: string) => string {
   };
 }
 
-/** Replaces the `*` in a select list if every item in its FROM is a known table. */
+/** Replaces the `*` in a select list with columns if every item in FROM is a known table. */
 function expandStar(sql: string, columnsByTable: ReadonlyMap<string, readonly string[]>): string {
   const form =
     /^(\s*SELECT\s+(?:ALL\s+|DISTINCT\s+)?)\*(\s+FROM\s+)(.*?)(\s+(?:WHERE|GROUP|HAVING|ORDER|LIMIT)\b.*)?$/is;

@@ -1,5 +1,5 @@
 /**
- * Runs the SQL engine in-process, over a real catalog and store in their own directory, with a
+ * Runs the SQL engine in-process, over a real catalog and store in a temporary directory, with a
  * clock that the test controls.
  */
 import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
@@ -33,14 +33,23 @@ export interface EngineOptions {
    * system's.
    */
   readonly inThreads?: boolean;
-  /** Whether readers get statements before these turn out to be long. Defaults to true. */
+  /**
+   * Whether readers get statements immediately, before these turn out to be long. Defaults to
+   * true.
+   */
   readonly takesAll?: boolean;
-  /** Holds up, fails or refuses the readers on this thread. */
+  /**
+   * Controls the readers on this thread: a test can hold them up, make them fail, or refuse to
+   * open them.
+   */
   readonly heldReaders?: HeldReaders;
 }
 
 export type RequestParts = Partial<Omit<SqlRequest, "sql" | "params">> & {
-  /** The parameters as plain values. Numbers are sent with the digits that JavaScript prints. */
+  /**
+   * The parameters as plain values. Numbers are sent with the digits that JavaScript prints for
+   * them.
+   */
   readonly params?: readonly (null | boolean | string | number)[];
 };
 
@@ -68,7 +77,7 @@ export class TestEngine implements AsyncDisposable {
     return this.#directory;
   }
 
-  /** Closes the database and opens it again. What was in memory is restored from the log. */
+  /** Closes the database and opens it again. The contents of memory are restored from the log. */
   async restart(): Promise<void> {
     await this.#database.close();
     await this.reopen();
@@ -122,7 +131,7 @@ export class TestEngine implements AsyncDisposable {
     return results;
   }
 
-  /** Runs statements that must succeed. Returns the rows of the last one. */
+  /** Runs statements that must succeed. Returns the rows of the last statement. */
   async rows(sql: string, parts: RequestParts = {}): Promise<readonly (readonly unknown[])[]> {
     return (await this.run(sql, parts)).at(-1)?.rows ?? [];
   }
@@ -134,7 +143,8 @@ export class TestEngine implements AsyncDisposable {
   }
 
   /**
-   * Returns the code of a failure, the number of its statement, counted from 1, and its position.
+   * Runs statements that must fail. Returns the error code, the number of the failed statement,
+   * counted from 1, and the position of the error.
    */
   async failure(sql: string, parts: RequestParts = {}): Promise<string> {
     const { error, results } = await this.ask(sql, parts);

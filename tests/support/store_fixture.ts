@@ -1,6 +1,6 @@
 /**
- * Opens local stores on simulated disks, and predicts their results by searching a plain list of
- * row versions.
+ * Opens local stores on simulated disks, and predicts the results of their reads by searching a
+ * plain list of row versions.
  */
 
 import type { Disk } from "../../src/base/disk.ts";
@@ -51,7 +51,8 @@ const STORE_OPTIONS: LocalStoreOptions = {
 };
 
 /**
- * Limits so low that a few rows are enough to trigger every kind of merge, including the largest.
+ * Merge limits so low that a few rows are enough to trigger every kind of merge, including the
+ * largest.
  */
 export const SMALL_MERGES: MergeBounds = {
   fanIn: 4,
@@ -81,7 +82,7 @@ export function defineTable(
   return { tableId, name, columns, keyColumnIds, flush, historyMs: 1e12 };
 }
 
-/** Returns the same insert in columnar form. */
+/** Converts a write to columnar form. */
 export function byColumns(write: TableWrite, { columns }: TableDefinition): TableWrite {
   const vectors = columns.map(({ type }, at) =>
     vectorFromValues(
@@ -104,11 +105,11 @@ export interface FixtureParts {
   jobs?: JobList;
   onFatal?: (cause: unknown) => void;
   dataPath?: string;
-  /** Storages created by {@linkcode makeStorage}. */
+  /** Storages that {@linkcode makeStorage} has created. */
   storages?: readonly ListedStorage[];
 }
 
-/** The folder for storages in tests. It is a file system of its own. */
+/** The folder for storages in tests, which is a separate file system. */
 export const STORAGES_PATH = "/storages";
 
 export function diskWithStorages(): SimulatedDisk {
@@ -118,7 +119,7 @@ export function diskWithStorages(): SimulatedDisk {
   return disk;
 }
 
-/** Creates a storage on a disk, as startup does for one that was restored. */
+/** Creates a storage on a disk, as startup does for a restored storage. */
 export function makeStorage(disk: Disk, storageId: string): ListedStorage {
   const root = `${STORAGES_PATH}/${storageId}`;
   disk.makeDirectory(root);
@@ -127,7 +128,7 @@ export function makeStorage(disk: Disk, storageId: string): ListedStorage {
   return listed;
 }
 
-/** Returns the table with new segments stored in the given storage. */
+/** Returns a table definition whose new segments go to the given storage. */
 export function inStorage(
   table: TableDefinition,
   { root, storageId }: Pick<ListedStorage, "root" | "storageId">,
@@ -148,8 +149,8 @@ function openedStorages({ disk, log, storages }: FixtureParts): Storages | undef
 }
 
 /**
- * Opens a store, creating the parts that the caller does not pass. Its storages are closed along
- * with it.
+ * Opens a store, creating the parts that the caller does not pass. Closing the store also closes
+ * its storages.
  */
 export async function openStore(parts: FixtureParts): Promise<LocalStore> {
   using opened = new DisposableStack();
@@ -181,7 +182,7 @@ export async function openStore(parts: FixtureParts): Promise<LocalStore> {
   });
 }
 
-/** Applies a batch with a single write, and waits until it is durable. */
+/** Applies a batch that consists of a single write, and waits until it is durable. */
 // oxlint-disable-next-line max-params -- a test reads best with one short line for each commit
 export async function commit(
   store: Store,
@@ -283,7 +284,7 @@ interface ModelVersion {
   readonly row: Row;
 }
 
-/** Every row version ever applied, in order. */
+/** Keeps every row version that was ever applied, in order, as the model of a store. */
 export class StoreModel {
   #versions: ModelVersion[] = [];
   readonly #definitions: ReadonlyMap<number, TableDefinition>;
@@ -292,7 +293,7 @@ export class StoreModel {
     this.#definitions = new Map(definitions.map((table) => [table.tableId, table]));
   }
 
-  /** Records the contents of a batch. The seqs of its rows come from the commit. */
+  /** Records the contents of a batch. The commit supplies the seqs of its rows. */
   note({ writes }: WriteBatch, { lastSeq, seqs }: Commit): void {
     let index = 0;
     for (const { tableId, owner, operation, rows } of writes) {
@@ -352,7 +353,7 @@ export class StoreModel {
       });
   }
 
-  /** Returns the last seq of every commit. */
+  /** Returns the last seq of each commit. */
   commitSeqs(): number[] {
     return [...new Set(this.#versions.map(({ commitSeq }) => commitSeq))];
   }
@@ -372,8 +373,9 @@ export class StoreModel {
 }
 
 /**
- * Fails only the next write to the log. (Wiping the bytes afterwards overwrites existing ones.)
- * @returns Whether it has failed.
+ * Makes only the next write to the log fail. The wipe that follows succeeds, because it overwrites
+ * existing bytes.
+ * @returns A function that tells whether the write has failed.
  */
 export function failNextLogWrite(disk: SimulatedDisk, fault: Fault): () => boolean {
   let hasFailed = false;
@@ -385,7 +387,7 @@ export function failNextLogWrite(disk: SimulatedDisk, fault: Fault): () => boole
   return () => hasFailed;
 }
 
-/** Returns the error code of a promise that was rejected; undefined if it was fulfilled. */
+/** Returns the error code with which a promise is rejected; undefined if it is fulfilled. */
 export async function conditionOf(promise: Promise<unknown>): Promise<string | undefined> {
   try {
     await promise;

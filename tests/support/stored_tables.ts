@@ -1,9 +1,9 @@
-/** Provides access to a table inside a store, for tests that change one of its parts. */
+/** Provides access to a table inside a store, for tests that replace a part of the table. */
 import { defined } from "../../src/base/assert.ts";
 import type { LocalStore } from "../../src/storage/mod.ts";
 import { StoredTable } from "../../src/storage/table/table.ts";
 
-/** Captures the table that a store reads from. */
+/** Returns a store's own object for a table, captured while the store reads from it. */
 export function tableOf(store: LocalStore, tableId: number): StoredTable {
   const found: StoredTable[] = [];
   // oxlint-disable-next-line typescript/unbound-method -- it is called on its table below

@@ -1,6 +1,6 @@
 /**
- * Reads every row version from a store's segment files, to judge the store's results by what the
- * files actually contain.
+ * Reads every row version from a store's segment files, so that tests can compare the store's
+ * results with the actual contents of the files.
  */
 import type { Disk } from "../../src/base/disk.ts";
 import type { SegmentEntry } from "../../src/storage/mod.ts";
@@ -14,7 +14,7 @@ export interface StoredVersion {
   readonly seq: number;
   readonly prev: number;
   readonly isDeleted: boolean;
-  /** The seq of the version that replaced this one, or 0. */
+  /** The seq of the version that replaced this version, or 0 if there is none. */
   readonly replacedBy: number;
   /** The value of the column with id 1. */
   readonly value: Value;

@@ -1,5 +1,5 @@
 /**
- * Parses the output of `strace -f -y`, to prove in which order a process wrote, synced and
+ * Parses the output of `strace -f -y`, to prove the order in which a process wrote, synced and
  * responded. SIGKILL cannot reveal a missing sync, since the kernel keeps the written data, but a
  * trace can.
  *
@@ -16,11 +16,11 @@ export interface SystemCall {
   readonly descriptor: number;
   /** The path that the descriptor refers to. */
   readonly path: string;
-  /** The remaining arguments, as printed. */
+  /** The remaining arguments of the call, as strace prints them. */
   readonly text: string;
   /**
-   * The line where the call began. `endLine` is where it returned. They are the same unless
-   * another thread ran in between.
+   * The line of the trace where the call began; `endLine` is the line where the call returned. The
+   * two are the same unless another thread ran in between.
    */
   readonly startLine: number;
   readonly endLine: number;
@@ -70,10 +70,10 @@ function callFrom(text: string, startLine: number, endLine: number): SystemCall 
 export type OrderFault = string;
 
 /**
- * For each string that was committed and is repeated in its response, checks that it is on disk
- * before the response is sent. The string must be written to the log. After that, either a sync of
- * the same file must begin and succeed, or the write itself must succeed through a descriptor that
- * makes writes durable. Only then may the response be sent.
+ * Checks that each committed string is on disk before a response that repeats it is sent. The
+ * string must be written to the log. After that, either a sync of the same file must begin and
+ * succeed, or the write itself must succeed through a descriptor that makes writes durable. Only
+ * then may the response be sent.
  */
 export function orderFaults(
   calls: readonly SystemCall[],

@@ -1,4 +1,7 @@
-/** Verifies that the trace reader finds each kind of wrong order, so that it can be trusted. */
+/**
+ * Verifies that the check of system call traces finds each kind of wrong order, so that it can be
+ * trusted.
+ */
 import { expect, test } from "bun:test";
 import { orderFaults, parseTrace } from "./syscall_trace.ts";
 

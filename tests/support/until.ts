@@ -1,6 +1,6 @@
 /**
  * Waits for the effect of later ticks or of a thread. The wait is limited by time rather than by
- * ticks, because a busy machine takes longer for work that an idle one does at once.
+ * ticks, because a busy machine may need many ticks for work that an idle machine does at once.
  */
 const PAUSE_MS_MIN = 2;
 
@@ -13,15 +13,18 @@ const PAUSE_MS_MAX = 50;
  */
 const PAUSE_SHARE = 1 / 16;
 
-/** Much longer than any condition takes, because a busy machine may be many times slower. */
+/**
+ * The maximum time to wait, in milliseconds. It is much longer than any condition takes, because a
+ * busy machine may be many times slower.
+ */
 const WAIT_MS_MAX = 60_000;
 
 /**
- * Resolves once the condition holds.
+ * Resolves once a condition holds.
  *
- * @param waitMsMax Raise it for a condition that takes seconds even on a quiet machine, such as a
- *   retry.
- * @throws If it does not hold in time.
+ * @param waitMsMax Should be raised for a condition that takes seconds even on a quiet machine,
+ *   such as a retry.
+ * @throws If the condition does not hold in time.
  */
 export async function until(
   holds: () => boolean | Promise<boolean>,

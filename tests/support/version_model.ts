@@ -1,6 +1,7 @@
 /**
- * Predicts what reads of a table return from a plain list of its versions. It supports columns
- * that are added, dropped and retyped, rows that expire, and deletes from tables without a key.
+ * Predicts the results of reads of a table from a plain list of its versions. The model supports
+ * columns that are added, dropped and retyped, rows that expire, and deletes from tables without a
+ * key.
  */
 import type { Commit, TableDefinition, TableWrite } from "../../src/storage/mod.ts";
 import type { Row, Value } from "../../src/types/mod.ts";
@@ -24,7 +25,7 @@ interface Bounds {
 
 export class VersionModel {
   definition: TableDefinition;
-  /** The seq up to which versions have expired. */
+  /** The seq at or below which versions have expired. */
   expiredSeq = 0;
   readonly versions: KnownVersion[] = [];
 
@@ -33,7 +34,8 @@ export class VersionModel {
   }
 
   /**
-   * Returns the key of a row. In a table without a key, this is the seq at which it was inserted.
+   * Returns the key of a row. In a table without a key, the seq at which the row was inserted
+   * serves as its key.
    */
   keyOf(row: Row, rowSeq: number): string {
     const { columns, keyColumnIds } = this.definition;
@@ -58,7 +60,7 @@ export class VersionModel {
         key,
         seq,
         commitSeq: lastSeq,
-        // An INSERT may reuse an expired row's key. It then replaces nothing.
+        // An INSERT may reuse the key of an expired row, in which case it replaces nothing.
         prev: before > this.expiredSeq ? before : 0,
         isDeleted: operation === "delete",
         values: new Map(columns.map(({ columnId }, place) => [columnId, row[place] ?? null])),

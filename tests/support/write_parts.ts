@@ -1,6 +1,6 @@
 /**
- * Creates the parts involved in encoding a write, the log's encoder and a memtable column, for
- * tests of writes.
+ * Creates the parts that encode a write, for tests of writes: an encoder of log frames and a
+ * memtable column.
  */
 import { FrameEncoder } from "../../src/storage/local_wal/frame_encoder.ts";
 import { MemColumn } from "../../src/storage/memtable/mem_column.ts";

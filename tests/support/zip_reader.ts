@@ -1,13 +1,16 @@
 /**
- * Reads ZIP archives, to check those that the server writes: the directory, the local header that
- * corresponds to each of its records, checksums and sizes, including the ZIP64 fields.
+ * Reads ZIP archives, to check the archives that the server writes: the directory, the local
+ * header that corresponds to each of its records, checksums and sizes, including the ZIP64 fields.
  */
 import { inflateRawSync } from "node:zlib";
 import { crc32 } from "../../src/base/checksum.ts";
 
 const SEE_ZIP64 = 0xffff_ffff;
 
-/** Returns the contents of an archive by name, in directory order. @throws {Error} */
+/**
+ * Returns the contents of an archive by name, in directory order. @throws {Error} If the archive
+ * is malformed.
+ */
 export function readZip(bytes: Uint8Array): Map<string, Uint8Array> {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const { count, offset } = directoryOf(view);

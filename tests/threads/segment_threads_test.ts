@@ -39,7 +39,7 @@ async function open(dataPath: string, manifest: MemoryManifest): Promise<LocalSt
   return openStore({ disk: bunDisk, dataPath, manifest, definitions: [TABLE], segmentWork });
 }
 
-/** Writes as many segments as a merge takes, with rows that replace one another. */
+/** Writes as many segments as trigger a merge, with rows that replace one another. */
 async function fill(store: LocalStore, segmentCount: number): Promise<void> {
   for (let round = 0; round < segmentCount; round += 1) {
     await commit(store, 1, "insert", [[round, `row ${round}`, 2n ** 60n + BigInt(round)]]);
@@ -78,7 +78,7 @@ async function mergedTo(store: LocalStore, segments: number): Promise<void> {
   }
 }
 
-/** Returns a job over the segments that a manifest lists. */
+/** Returns a merge job over the segments that a manifest lists. */
 function jobFor(directory: string, manifest: MemoryManifest): MergeJob {
   const sources = manifest.load().segments.map((entry) => ({
     path: `${directory}/segments/1/${entry.segmentId}.seg`,
@@ -182,7 +182,7 @@ test("a thread that dies during a job fails that job, and the next job gets anot
   await logged(log, 1);
   const before = readRows(store, TABLE, { withTombstones: true });
   expect(store.stats(1).segments).toBe(8);
-  // Each further flush tries again, and the thread dies in a different way.
+  // Each further flush triggers the merge again, and its thread dies in a different way.
   for (const round of [8, 9]) {
     await commit(store, 1, "insert", [[round, "more", null]]);
     await store.flush(1);

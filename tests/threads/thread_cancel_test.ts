@@ -1,4 +1,4 @@
-/** Tests the flag that tells work on another thread to stop. */
+/** Tests the flag that tells another thread to stop its work. */
 import { expect, test } from "bun:test";
 import { isRaised, watchedFlag } from "../../src/threads/mod.ts";
 import { ManualClock } from "../support/manual_clock.ts";

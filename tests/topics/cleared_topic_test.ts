@@ -1,5 +1,6 @@
 /**
- * Verifies that after CLEAR TOPIC, no consumer gets an older message, and that offsets continue.
+ * Verifies that after CLEAR TOPIC, no consumer gets an older message, and that offsets continue
+ * without a break.
  */
 import { expect, test } from "bun:test";
 import { INT } from "../../src/types/mod.ts";

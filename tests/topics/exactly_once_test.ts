@@ -1,6 +1,6 @@
 /**
- * Tests consumers that write a message's effect and its acknowledgement in one transaction. Each
- * effect exists exactly once, whatever consumers and the server do in the meantime.
+ * Tests consumers that write the effect of a message and its acknowledgement in one transaction.
+ * Each effect exists exactly once, whatever consumers and the server do in the meantime.
  */
 import { expect, test } from "bun:test";
 import { ManualClock } from "../support/manual_clock.ts";
@@ -15,7 +15,7 @@ const VISIBILITY_MS = 60_000;
 let redelivered = 0;
 let refused = 0;
 
-/** The messages that a consumer has received but not yet processed. */
+/** The offsets of the messages that a consumer has received but not yet processed. */
 type Held = Set<number>;
 
 class Consumers {
@@ -24,7 +24,7 @@ class Consumers {
   readonly #random: SeededRandom;
   readonly #held: Held[] = Array.from({ length: 5 }, () => new Set());
   /**
-   * How many transactions were refused because another consumer had already finished the message.
+   * The number of transactions refused because another consumer had already finished the message.
    */
   refused = 0;
   redelivered = 0;

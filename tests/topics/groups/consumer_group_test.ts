@@ -1,6 +1,7 @@
 /**
- * Verifies that no consumer misses an event. Time may pass, or acknowledgements may arrive, after
- * a consumer has checked its group for messages and before it waits.
+ * Verifies that no consumer misses an event that occurs after the consumer has checked its group
+ * for messages and before it waits. Such an event may be an acknowledgement, or the passing of
+ * time.
  */
 import { expect, test } from "bun:test";
 import { defined } from "../../../src/base/assert.ts";
@@ -34,7 +35,7 @@ class PassingClock extends ManualClock {
   #looksLeft = Infinity;
   #ms = 0;
 
-  /** Lets `ms` pass just before a read of the time, after `looks` other reads. */
+  /** Lets `ms` milliseconds pass just before a read of the clock, after `looks` other reads. */
   passAfter(looks: number, ms: number): void {
     this.#looksLeft = looks;
     this.#ms = ms;
@@ -95,7 +96,7 @@ async function turns(): Promise<void> {
   for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Reads as a user, and collects the offsets received. */
+/** Reads messages as a user, and collects the offsets received. */
 function poll(
   { groups }: World,
   { limit, userId, waitMs = 0 }: { limit: number; userId: string; waitMs?: number },
@@ -179,7 +180,7 @@ test("ConsumerGroup counts an acknowledgement that arrives before its consumer w
   const { clock, store, topics } = world;
   await write(world, "row", 1);
   await write(world, "row", 2);
-  // The request stores the position at which the group below starts.
+  // This request stores the starting position of the group that is created next.
   poll(world, { limit: 1, userId: "ada" });
   await turns();
   const log = defined(topics.log(TOPIC), "the topic must exist");

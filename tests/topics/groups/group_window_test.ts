@@ -1,6 +1,6 @@
 /**
  * Tests the state machine of a group in a partition: every event in every state, the bounds of the
- * window, and its stored form.
+ * window, and the stored form of the window.
  */
 import { describe, expect, test } from "bun:test";
 import { GroupWindow, WINDOW_MAX } from "../../../src/topics/groups/group_window.ts";
@@ -9,7 +9,10 @@ const EMPTY = { committed: 0, end: 0, acked: [], deliveries: [] };
 
 type State = "new" | "waiting" | "claimed" | "acknowledged";
 
-/** The offset that the cases use. Offset 0 stays claimed, so that the window contains both. */
+/**
+ * The offset whose state the cases change. Offset 0 stays claimed, so that the window contains
+ * both offsets.
+ */
 const IT = 1;
 const NOW_MS = 100;
 const CONSUMER = 7;
@@ -68,8 +71,8 @@ const TABLE: Readonly<Record<string, Readonly<Record<State, State>>>> = {
     claimed: "waiting",
     acknowledged: "acknowledged",
   },
-  // The group has already checked that the message was delivered, or may have been delivered
-  // before a restart.
+  // The group has already checked that an acknowledged message was delivered, or may have been
+  // delivered before a restart.
   ack: {
     new: "acknowledged",
     waiting: "acknowledged",

@@ -1,12 +1,12 @@
 /**
- * Verifies that a group loses no message, never gets an acknowledged one again, gives each message
- * to only one consumer at a time, keeps the order of keys where requested, and applies the effects
- * of transactions exactly once. The test makes random commits, fetches, acknowledgements (single,
- * cumulative, within a transaction, late, by others) and nacks over a store on a simulated disk.
- * Consumers vanish, claims expire, groups are removed from memory, messages become dead letters,
- * and the store restarts and loses power. Plain sets determine which messages may arrive. At the
- * end, each group processes the remaining messages. Each injected fault must be found. To
- * reproduce a failure: SEED=<n> bun test <this file>
+ * Verifies that a group loses no message, never gets an acknowledged message again, gives each
+ * message to only one consumer at a time, keeps the order of keys where requested, and applies the
+ * effects of transactions exactly once. The test makes random commits, fetches, acknowledgements
+ * (single, cumulative, within a transaction, late, by others) and nacks over a store on a
+ * simulated disk. Consumers vanish, claims expire, groups are removed from memory, messages become
+ * dead letters, and the store restarts and loses power. Plain sets determine which messages may
+ * arrive. At the end, each group processes the remaining messages. Each injected fault must be
+ * found. To reproduce a failure: SEED=<n> bun test <this file>
  */
 import { expect, test } from "bun:test";
 import { defined } from "../../../src/base/assert.ts";
@@ -81,12 +81,12 @@ class GroupsSimulation {
   };
   /** The delivered messages with their consumers. A restart clears the list. */
   held: Held[] = [];
-  /** How often each message has been delivered by this process. */
+  /** The number of times that this process has delivered each message. */
   deliveries = new Map<string, number>();
   redelivered = 0;
   /** The number of dead letters at the end of the run. */
   buried = 0;
-  /** How many groups have been removed from memory, counted once per partition. */
+  /** The number of groups that have been removed from memory, counted once per partition. */
   closed = 0;
   #version = 0;
 
@@ -224,9 +224,9 @@ class GroupsSimulation {
     }
   }
 
-  /** Returns the messages that became dead letters, each as its group followed by its name. */
+  /** Returns the messages that became dead letters, each as its group, partition and offset. */
   async deadLetters({ store, topics }: World): Promise<string[]> {
-    // Nothing else waits for the commits of dead letters.
+    // Waits for the commits of dead letters, for which nothing else waits.
     await store.durable(store.appliedSeq);
     const log = defined(topics.log(DEAD_TOPIC), "the topic must exist");
     await log.count();
@@ -288,7 +288,7 @@ class GroupsSimulation {
     );
   }
 
-  /** Lets time pass until consumers are removed and groups leave memory. */
+  /** Lets so much time pass that consumers are removed and groups leave memory. */
   async idle({ groups }: World): Promise<void> {
     const before = groups.figures().groups;
     for (let look = 0; look < 70; look += 1) {
@@ -333,13 +333,14 @@ class GroupsSimulation {
   }
 
   #reopened(): Promise<World> {
-    // A consumer may still acknowledge its messages, but another may receive them as well.
+    // After a restart, a consumer may still acknowledge its messages, but another consumer may
+    // receive them as well.
     this.held = this.held.map((each) => ({ ...each, deadlineMs: 0 }));
     this.deliveries = new Map();
     return this.open();
   }
 
-  /** Reads and acknowledges messages until none are left. */
+  /** Reads and acknowledges the messages of a group until none are left. */
   async workOff(world: World, group: GroupName): Promise<void> {
     this.clock.advance(2 * VISIBILITY_MS);
     for (let partition = 0; partition < PARTITIONS; partition += 1) {
@@ -403,7 +404,7 @@ test("groups lose nothing, and get again only messages that are not acknowledged
   expect(buried).toBeGreaterThan(0);
 }, 300_000);
 
-/** Faults in the state machine. Each must be found. */
+/** Faults in the state machine of a group. The simulation must find each of them. */
 const FAULTS: Readonly<Record<string, () => void>> = {
   "an acknowledgement acknowledges the next message, too": () => {
     // oxlint-disable-next-line typescript/unbound-method -- it is called on its window below
