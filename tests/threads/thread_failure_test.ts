@@ -1,5 +1,5 @@
 /**
- * Verifies that errors of a thread keep their class and their code when they are passed to another
+ * Verifies that a thread's errors keep their class and their code when they are passed to another
  * thread.
  */
 import { expect, test } from "bun:test";

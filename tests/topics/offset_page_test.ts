@@ -1,6 +1,7 @@
 /**
- * Tests the stored form of a page: it is read back unchanged, and damage is always detected rather
- * than mistaken for other messages. The partition hash is part of the storage format, too.
+ * Tests the stored form of an offset page: it is read back unchanged, and damage is always
+ * detected rather than mistaken for other messages. Also tests the partition hash, which is part
+ * of the storage format.
  */
 import { expect, test } from "bun:test";
 import { CorruptionError } from "../../src/base/errors.ts";

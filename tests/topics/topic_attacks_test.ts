@@ -1,5 +1,5 @@
 /**
- * Verifies that no message of a topic is lost, no acknowledged one is redelivered, and offsets
+ * Verifies that no message of a topic is lost, no acknowledged message is redelivered, and offsets
  * have no gaps, whatever consumers, clocks and administrators do. Each test is one attack on a
  * real engine.
  */
@@ -15,7 +15,7 @@ const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 const VISIBILITY_MS = 60_000;
 
-/** The time limit of a test. A step of virtual time may fire the timers of many minutes. */
+/** The time limit of a test. Advancing the virtual clock may fire the timers of many minutes. */
 const TEST_MS_MAX = 60_000;
 
 const CONSUME = "CONSUME FROM work GROUP 'g' FROM EARLIEST LIMIT 1000 NO ACK";
@@ -43,7 +43,7 @@ afterEach(async () => {
 const insert = (from: number, to: number): Promise<unknown> =>
   engine.run(`INSERT INTO jobs SELECT n, n FROM generate_series(${from}, ${to}) AS t(n)`);
 
-/** Reads messages as [offset, deliveries]. */
+/** Consumes messages, and returns each as [offset, deliveries]. */
 async function consume(sql = CONSUME): Promise<(readonly [number, number])[]> {
   const rows = await engine.rows(sql);
   return rows.map(([, , offset, , , , , , deliveries]) => [Number(offset), Number(deliveries)]);
@@ -68,7 +68,7 @@ test(
     const offsets = range(0, 100);
     for (let round = 1; round <= 50; round += 1) {
       expect(await consume()).toEqual(offsets.map((offset) => [offset, round]));
-      // Only the first of these requests finds a claim, so the others do not extend the delay.
+      // Only the first of these nacks finds a claim, so the later nacks do not extend the delay.
       await nack(offsets, 0);
       for (let flood = 0; flood < 5; flood += 1) await nack(offsets, DAY_MS);
     }
@@ -170,7 +170,7 @@ test(
       expect(count).toBe(0);
       expect((await engine.ask(long)).error).toBeUndefined();
     }
-    // The request acknowledges offset 0, and leaves all later acknowledgements in effect.
+    // The long request acknowledges offset 0, and leaves all later acknowledgements in effect.
     const [[last] = []] = await engine.rows("SELECT last_acked_offset FROM system.topic_offsets");
     expect(last).toBe(offset - 1);
     expect((await engine.ask(long)).error?.code).toBe("DUPLICATE_KEY");

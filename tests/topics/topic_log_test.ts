@@ -1,6 +1,6 @@
 /**
- * Tests topics over the real engine: the contents of messages, when readers are woken, the effect
- * of definitions, and how long messages are kept.
+ * Tests topics over the real engine: the contents of messages, the times at which readers are
+ * woken, the effect of definitions, and the period for which messages are kept.
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -16,7 +16,10 @@ import { TestEngine } from "../support/sql_engine.ts";
 let clock: ManualClock;
 let engine: TestEngine;
 
-/** Lets statements about topics reach the offsets. No test in this file consumes through SQL. */
+/**
+ * Connects the SQL engine to the topic logs, for statements about topics. No test in this file
+ * consumes through SQL.
+ */
 function connect(): void {
   const { topicLogs } = engine.database;
   const access: Pick<TopicAccess, "holdOffsets" | "states" | "topicsChanged"> = {
@@ -324,7 +327,7 @@ test("a restore assigns the same offset to the same change, and continues after 
   }
 });
 
-/** Reads all messages of a topic, partition by partition. */
+/** Returns all messages of a topic, partition by partition. */
 async function allOf(namespace: string, name: string): Promise<TopicMessage[]> {
   const log = logOf(name, namespace);
   await log.count();
@@ -358,7 +361,7 @@ test("rows in a damaged segment are omitted, and other messages keep their offse
   await engine.reopen();
   connect();
   const log = logOf("t");
-  // The first read runs into the damage, and the segment is quarantined.
+  // The first read encounters the damage, and the segment is quarantined.
   await log.read(0, { from: 0, limit: 10 }).catch(() => undefined);
   await engine.run("INSERT INTO app.notes VALUES (4, 'd')");
   expect((await read("t")).map(({ key, offset }) => [offset, key])).toEqual([

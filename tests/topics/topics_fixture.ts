@@ -71,7 +71,9 @@ export function topicEntry(change: Partial<TopicEntry> & { topicId: number }): T
   };
 }
 
-/** The definitions used by a simulation. They outlive its processes. */
+/**
+ * The tables, topics and accounts that a simulation defines. They outlive the simulated processes.
+ */
 export class Definitions {
   readonly tableEntries: Map<number, TableEntry> = new Map<number, TableEntry>();
   readonly accounts = { ownerName: (owner: number): string => `user${owner}` };
@@ -125,7 +127,7 @@ export interface TopicsParts {
   readonly clock: ManualClock;
   readonly disk: SimulatedDisk;
   readonly manifest: MemoryManifest;
-  /** How long the tables themselves keep history, in milliseconds. */
+  /** The time for which the tables themselves keep history, in milliseconds. */
   readonly historyMs: number;
   readonly options?: FixtureParts["options"];
 }

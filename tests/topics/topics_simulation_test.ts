@@ -1,12 +1,12 @@
 /**
- * Verifies that a change has one offset, whatever happens: the offsets of a partition have no gap,
+ * Verifies that a change has one offset, whatever happens. The offsets of a partition have no gap,
  * a key stays in its partition, an offset that has been seen refers to the same change after each
  * restart and crash, and every kept message can be read. The test makes random commits to two
  * tables with several owners and three topics (partitions, conditions, all operations, three
  * payloads, a source that is dropped and added), with flushes, merges, discards, hours that pass,
- * clears, restarts and power losses at random points. A plain list of versions determines what
- * must be read. Each injected fault must be found. To reproduce a failure: SEED=<n> bun test <this
- * file>
+ * clears, restarts and power losses at random points. A plain list of versions determines the
+ * messages that must be read. Each injected fault must be found. To reproduce a failure: SEED=<n>
+ * bun test <this file>
  */
 import { expect, test } from "bun:test";
 import { defined } from "../../src/base/assert.ts";
@@ -90,10 +90,10 @@ class TopicsSimulation {
   manifest = new MemoryManifest();
   clock = new ManualClock();
   versions: Version[] = [];
-  /** The seq of each offset ever seen, by topic, partition and offset. */
+  /** The seq of the message at each offset ever seen, by topic, partition and offset. */
   readonly seen = new Map<string, number>();
   readonly partitionOfKey = new Map<string, number>();
-  /** The number of messages checked. */
+  /** The number of messages checked so far. */
   readCount = 0;
 
   constructor(seed: number) {
@@ -150,7 +150,7 @@ class TopicsSimulation {
         const old = live.get(key);
         if ((operation === "insert") !== (old === undefined)) continue;
         if (rows.some(([taken]) => taken === key)) continue;
-        // There are only a few different values, so some updates change nothing.
+        // Only a few different values are used, so that some updates change nothing.
         rows.push(operation === "delete" && old !== undefined ? old : [key, this.random.below(9)]);
         olds.push(old);
       }
@@ -189,7 +189,7 @@ class TopicsSimulation {
     }
   }
 
-  /** Drops the third topic's source, or adds it again. */
+  /** Drops the last source of the third topic, or adds it again. */
   changeSource({ store, topics }: OpenTopics): void {
     const entry = defined(this.definitions.topicEntries.get(13), "the topic must exist");
     const seq = store.issueSeq();
@@ -291,7 +291,7 @@ class TopicsSimulation {
       const row = `${entry.topicId} ${version.tableId} ${version.owner} ${keyOf(version)}`;
       expect(this.partitionOfKey.get(row) ?? partition).toBe(partition);
       this.partitionOfKey.set(row, partition);
-      // A published change in the same partition between the two offsets would be a gap.
+      // There would be a gap if the partition had a published change between these two offsets.
       const skipped = [...expected.values()].filter(
         (each) => each.partition === partition && each.seq > before && each.seq < seq,
       );
@@ -321,7 +321,10 @@ class TopicsSimulation {
   }
 }
 
-/** Returns a message's seq from the index. A payload with only the key contains none. */
+/**
+ * Returns a message's seq from the index, because a payload with only the key does not contain the
+ * seq.
+ */
 function seqAt(log: TopicLog, { offset, partition }: TopicMessage): number {
   if (!(log instanceof LocalTopicLog)) throw new Error("the log has an index");
   const page = defined(log.index.pageAt(partition, offset), "a message that was read must be kept");

@@ -41,9 +41,9 @@ const VECTOR: DataType = { kind: "embedding", dimensions: 2 };
 const INTS: DataType = { kind: "array", element: INT };
 
 /**
- * The types of the matrix below, in order. It has, for each source type (row) and target type
- * (column): `=` or `i` implicit, `a` assignment, `e` explicit, `w` assignment but not explicit,
- * `.` never.
+ * The types of the matrix below, in order. For each source type (row) and target type (column),
+ * the matrix has the casts allowed: `=` or `i` implicit, `a` assignment, `e` explicit, `w`
+ * assignment but not explicit, `.` never.
  */
 const TYPES: readonly DataType[] = [
   BOOLEAN,
@@ -120,7 +120,10 @@ test("untyped literals and NULL cast implicitly to every type", () => {
   expect(casterFor(UNKNOWN, TEXT, "implicit")).toBeUndefined();
 });
 
-/** Each entry: source type, text, target type, mode, and the text of the result. */
+/**
+ * The source type, the text, the target type and the mode of each cast, and the text of its
+ * result.
+ */
 const CASTS: readonly (readonly [DataType, string, DataType, CastMode, string])[] = [
   [BOOLEAN, "true", INT, "explicit", "1"],
   [INT, "0", BOOLEAN, "explicit", "false"],

@@ -1,5 +1,6 @@
 /**
- * Tests that two strings have the same key if, and only if, their collation considers them equal.
+ * Verifies that two strings have the same collation key if, and only if, their collation considers
+ * them equal.
  */
 import { expect, test } from "bun:test";
 import { groupKeyOf, type IcuRules, withCollation } from "../../src/types/mod.ts";

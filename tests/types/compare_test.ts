@@ -1,6 +1,6 @@
 /**
- * Verifies that each type has a total order, and that keys are equal if and only if the values
- * are.
+ * Verifies that each type has a total order, and that keys are equal if and only if their values
+ * are equal.
  */
 import { expect, test } from "bun:test";
 import {
@@ -31,7 +31,7 @@ import {
   valueFromText,
 } from "../../src/types/mod.ts";
 
-/** Values in ascending order, as text. The strings in an inner list stand for equal values. */
+/** Values in ascending order, as text. The strings in an inner list represent equal values. */
 const ORDERS: readonly (readonly [DataType, readonly (readonly string[])[]])[] = [
   [BOOLEAN, [["false"], ["true"]]],
   [INT, [["-1"], ["0", "-0"], ["2"], ["10"]]],

@@ -29,7 +29,8 @@ import {
 import { randomFrom, seedOf } from "./random.ts";
 
 /**
- * 4714-11-24 BC and 5874897-12-31, and a timestamp's last day, in 294246, all in days since 1970.
+ * The first and last valid dates, 4714-11-24 BC and 5874897-12-31, and the last day of a
+ * timestamp, in the year 294246, all in days since 1970.
  */
 const DATE_MIN = -2_440_588;
 const DATE_MAX: number = daysFromCivil(5_874_897, 12, 31);

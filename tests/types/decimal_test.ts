@@ -1,7 +1,7 @@
 /**
- * Verifies that decimals are exact and that whole numbers have a single form, whatever their size.
- * The tests compare random operands from both sides of 2^53 with bigint arithmetic. To reproduce a
- * failure: SEED=<n> bun test tests/types
+ * Verifies that decimals are exact, and that each whole number has a single representation,
+ * whatever its size. The tests compare random operands from both sides of 2^53 with bigint
+ * arithmetic. To reproduce a failure: SEED=<n> bun test tests/types
  */
 import { expect, test } from "bun:test";
 import { decimalFromDouble } from "../../src/types/decimal.ts";
@@ -36,7 +36,10 @@ function randomWhole(random: () => number): Whole {
   return wholeFromBigint(random() < 0.5 ? value : -value);
 }
 
-/** Checks that a number is in the only allowed form: a bigint only beyond 2^53, and never -0. */
+/**
+ * Asserts that a whole number is in its only allowed representation: a bigint only beyond 2^53,
+ * and never -0.
+ */
 function expectWhole(actual: Whole, expected: bigint, what: string): void {
   const wanted = wholeFromBigint(expected);
   if (!Object.is(actual, wanted)) expect(`${what}: ${actual}`).toBe(`${what}: ${wanted}`);

@@ -1,4 +1,4 @@
-/** Tests that text is decoded only when it is read. */
+/** Verifies that text is decoded only when it is read. */
 import { expect, test } from "bun:test";
 import {
   deferredTexts,

@@ -1,6 +1,6 @@
 /**
- * Verifies that intervals are read and written in PostgreSQL's forms, and that fractions are
- * carried over to smaller units as in PostgreSQL.
+ * Verifies that intervals are read and written in PostgreSQL's forms, and that fractions carry
+ * over to smaller units as in PostgreSQL.
  */
 import { expect, test } from "bun:test";
 import { intervalSpan } from "../../src/types/interval.ts";

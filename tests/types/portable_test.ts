@@ -1,6 +1,6 @@
 /**
- * Verifies that moving a batch to another thread leaves the memory that it came from intact, even
- * if that is part of a file that was read.
+ * Verifies that moving a batch to another thread leaves its original memory intact, even if that
+ * memory is part of a file.
  */
 import { expect, test } from "bun:test";
 import { type Batch, portableBatch, valueAt } from "../../src/types/mod.ts";

@@ -1,6 +1,6 @@
-/** Reproducible random numbers for tests of values. */
+/** Generates reproducible random numbers for tests of values. */
 
-/** Returns the seed of this run. Set SEED to repeat a run. */
+/** Returns the seed of this test run. Set SEED to repeat a run. */
 export function seedOf(): number {
   return Number(process.env["SEED"] ?? "20260101");
 }

@@ -35,7 +35,7 @@ const VECTOR: DataType = { kind: "embedding", dimensions: 3 };
 const INTS: DataType = { kind: "array", element: INT };
 const TEXTS: DataType = { kind: "array", element: TEXT };
 
-/** Each entry: the type, the text that is read, and the text that is written. */
+/** The type, the text that is read, and the text that is written for each value. */
 const READ: readonly (readonly [DataType, string, string])[] = [
   [BOOLEAN, " TRUE ", "true"],
   [BOOLEAN, "t", "true"],

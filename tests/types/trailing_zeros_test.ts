@@ -1,6 +1,6 @@
 /**
- * Verifies that zeros are removed at the end of digits and of fractions, and nowhere else. A long
- * run of zeros in the middle is read only once.
+ * Verifies that trailing zeros are removed from digits and from fractions, and that no other zeros
+ * are. A long run of zeros in the middle is read only once.
  */
 import { expect, test } from "bun:test";
 import { withoutFractionZeros, withoutTrailingZeros } from "../../src/types/mod.ts";

@@ -1,5 +1,5 @@
 /**
- * Verifies that strings decoded together equal those decoded one by one. The tests use random
+ * Verifies that strings decoded together equal strings decoded one by one. The tests use random
  * text, with and without characters beyond ASCII, including NULL and empty strings, and read any
  * part of a vector.
  */

@@ -1,6 +1,6 @@
 /**
- * Provides a real Chromium for tests of the admin page, and pages that record every forbidden
- * event: console errors, content security policy violations, and requests to other hosts.
+ * Provides a real Chromium for tests of the admin page. Its pages record every forbidden event:
+ * console errors, content security policy violations, and requests to other hosts.
  */
 import { readFileSync } from "node:fs";
 import {
@@ -14,18 +14,22 @@ import { CHROMIUM } from "../support/requirements.ts";
 import { ADMIN, PASSWORD, type ServerProcess } from "../support/server_process.ts";
 
 /**
- * The time limit of an action, far more than any step takes. On a busy machine, only a missing
- * response thus causes a failure.
+ * The time limit of an action, far more than any action takes, so that even on a busy machine only
+ * a missing response causes a failure.
  */
 const ACTION_MS_MAX = 20_000;
 
-/** The time limit of a test, longer than a step may wait, so that a failure names the step. */
+/**
+ * The time limit of a test. It is longer than the limit of an action, so that a failure names the
+ * action.
+ */
 export const TEST_MS_MAX = 120_000;
 
 /**
  * Chromium features that are switched off. The last four would each start at least one process per
- * window that no test needs, which takes two thirds of a new window's processor time. The others
- * are those that Playwright switches off, because its own list has no effect alongside this one.
+ * window that no test needs, which takes two thirds of a new window's processor time. The other
+ * features are switched off by Playwright, too, but its own list has no effect alongside this
+ * list.
  */
 const DISABLED_FEATURES = [
   "AimEnabled",
@@ -67,8 +71,8 @@ export function launchBrowser(): Promise<Browser> {
 export interface WatchedPage {
   readonly page: Page;
   /**
-   * Returns the faults since the last call. To the console, a refused statement is also an error;
-   * `exceptStatus` leaves out those with the given status.
+   * Returns the faults recorded since the last call. The console also reports refused statements
+   * as errors; `exceptStatus` leaves out the errors with the given HTTP status.
    */
   readonly faults: (options?: { exceptStatus?: number }) => string[];
   readonly close: () => Promise<void>;
@@ -115,7 +119,7 @@ async function watchedPage(context: BrowserContext, server: Served): Promise<Wat
   };
 }
 
-/** For each server, the browser profile in which its first administrator is logged in. */
+/** The browser profile of each server, in which the server's first administrator is logged in. */
 const profiles = new WeakMap<Served, Promise<BrowserContext>>();
 
 interface WorkbenchOptions {
@@ -125,8 +129,8 @@ interface WorkbenchOptions {
 }
 
 /**
- * Opens the page with the first administrator logged in and without stored settings. The
- * workbenches of a server share a profile, because a new one would compile the page and log in
+ * Opens the page with the first administrator logged in and without stored settings. All
+ * workbenches of a server share a profile, because a new profile would compile the page and log in
  * again, which takes ten times as long.
  */
 export async function openWorkbench(
@@ -157,7 +161,10 @@ export async function openWorkbench(
   return watched;
 }
 
-/** Polls until the value is as expected or the time limit is reached. Returns the last value. */
+/**
+ * Reads a value repeatedly until it is as expected or the time limit is reached. Returns the last
+ * value.
+ */
 export async function until<T>(read: () => Promise<T>, isDone: (value: T) => boolean): Promise<T> {
   const deadline = Date.now() + ACTION_MS_MAX;
   for (;;) {
@@ -184,7 +191,9 @@ export async function writeSql(page: Page, text: string): Promise<void> {
   }, text);
 }
 
-/** The part of the browser's types that this file uses. The server's types do not include it. */
+/**
+ * The part of the browser's types that this file uses, which the server's types do not include.
+ */
 interface BrowserScope {
   readonly DataTransfer: new () => { setData(type: string, text: string): void };
   readonly ClipboardEvent: new (type: string, options: object) => Event;

@@ -1,4 +1,4 @@
-/** Tests how cells are shown as text: every wire type, and the extremes of its range. */
+/** Tests how cells are shown as text, for every wire type and the extremes of its range. */
 import { expect, test } from "bun:test";
 import type { DataTypeWord } from "../../src/protocol/mod.ts";
 import { cellText, isNumeric, lineText, typeText } from "../../ui/src/cells.ts";

@@ -22,7 +22,9 @@ const browserMissing = onlyThorough ?? chromiumMissing;
 
 const WRITTEN_URL = "http://127.0.0.1:2900";
 
-/** A page that uses the guide's hook under React's StrictMode, which mounts it twice. */
+/**
+ * A page that uses the guide's hook under React's StrictMode, which mounts each component twice.
+ */
 const APP = `
 import { StrictMode, useState } from "react";
 import { createRoot } from "react-dom/client";
@@ -91,10 +93,10 @@ function example(language: string): string {
 
 interface Opened {
   readonly page: Page;
-  /** The warnings and errors on the browser's console. */
+  /** The warnings and errors that appeared on the browser's console. */
   readonly faults: string[];
   readonly sockets: string[];
-  /** The pings that the client sends to check its connection. */
+  /** The pings that the client has sent to check its connection. */
   readonly pings: string[];
 }
 
@@ -163,8 +165,8 @@ testUnless(browserMissing)(
 const LOGIN = 'auth: { user: "ada", password: "correct horse 9" }';
 
 /**
- * The forms of each hook. The one with a token needs no login first, so its socket is requested
- * while React is mounting.
+ * The forms in which each hook is tested. A hook with a token needs no login first, so its socket
+ * is requested while React is mounting.
  */
 const HOOKS: [string, (hook: string) => string][] = [
   ["compiles, and follows", (hook) => hook],
@@ -185,7 +187,7 @@ for (const [name, change] of HOOKS) {
       const built = await Bun.build({
         entrypoints: [join(folder, "main.tsx")],
         target: "browser",
-        // React's development build, which mounts everything twice.
+        // Selects React's development build, which mounts everything twice.
         define: { "process.env.NODE_ENV": '"development"' },
       });
       const [script] = built.outputs;

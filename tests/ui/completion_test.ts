@@ -32,7 +32,7 @@ function labels(marked: string, options = {}): string[] {
   return (offered(marked, options)?.options ?? []).map(({ label }) => label);
 }
 
-/** Returns the text after the first option has been accepted. */
+/** Returns the editor's text after the first completion option has been accepted. */
 function taken(marked: string): string {
   const result = offered(marked);
   const text = marked.replace("|", "");
@@ -106,7 +106,7 @@ test("names are written as the grammar requires", () => {
   expect(taken('SELECT rem| FROM air."Flight Plans"')).toBe(
     'SELECT "Remark" FROM air."Flight Plans"',
   );
-  // A name that occurs in both tables must be qualified.
+  // A column name that occurs in both tables must be qualified.
   expect(labels("SELECT i| FROM notes n JOIN air.order o ON true").slice(0, 2)).toEqual([
     "n.id",
     "o.id",

@@ -1,6 +1,6 @@
 /**
  * Verifies that the admin page works in a new user's first minutes: the example, the first live
- * view, a stopped run, and the table list.
+ * view, a cancelled run, and the table list.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Browser, Page } from "playwright-core";
@@ -17,10 +17,13 @@ import {
   writeSql,
 } from "./browser.ts";
 
-/** How often the page requests the table list. */
+/** The interval at which the page requests the table list, in milliseconds. */
 const LIST_MS = 5000;
 
-/** Computes the contrast between an element's text and each highlight colour of its row. */
+/**
+ * A script that computes the contrast between the text of NULL cells and each highlight colour of
+ * their rows.
+ */
 const NULL_CONTRASTS = `(() => {
   const luminance = (colour) => {
     const canvas = document.createElement("canvas").getContext("2d");
@@ -104,7 +107,8 @@ describeUnless(onlyThorough ?? chromiumMissing)("the first minutes with the admi
       await live.click();
       await page.locator(".status", { hasText: "Live" }).waitFor();
       await page.locator(".followed", { hasText: "SELECT tea FROM shop.cups" }).waitFor();
-      // Following a query does not run the rest of the text, so nothing has been inserted.
+      // Following a query does not run the rest of the editor's text, so nothing has been
+      // inserted.
       expect(await server.rows("SELECT count(*) FROM shop.cups")).toEqual([[0]]);
       await runSql(page, "INSERT INTO shop.cups VALUES (2, NULL)");
       await page.getByRole("alert").waitFor();
@@ -200,7 +204,7 @@ describeUnless(onlyThorough ?? chromiumMissing)("the first minutes with the admi
       await page.getByText("SELECT 'two' AS second").waitFor();
       await page.goBack();
       await page.getByText("SELECT 'one' AS first").waitFor();
-      // Opening an address runs nothing.
+      // Opening an address does not run the statements in it.
       expect(await page.getByRole("grid").count()).toBe(0);
 
       await writeSql(page, "SELECT id FROM shop.links");
@@ -238,7 +242,8 @@ describeUnless(onlyThorough ?? chromiumMissing)("the first minutes with the admi
     "tables appear and disappear automatically, whoever creates or drops them",
     async () => {
       const { close, faults, page } = await openWorkbench(browser, server);
-      // From here on, timers fire when the test advances the clock, as well as by themselves.
+      // From here on, the page's timers fire when the test advances the clock, as well as by
+      // themselves.
       await page.clock.install();
       await page.reload();
       await page.getByRole("button", { name: "Run" }).waitFor();

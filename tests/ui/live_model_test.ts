@@ -1,6 +1,6 @@
 /**
- * Tests the rows of the live view and the checks on them, with every possible mismatch between a
- * change and the current rows.
+ * Tests the rows of the live view and the checks on its changes, with every possible mismatch
+ * between a change and the current rows.
  */
 import { expect, test } from "bun:test";
 import type { LiveEvent } from "../../src/client/mod.ts";

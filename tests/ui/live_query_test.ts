@@ -1,6 +1,6 @@
 /**
- * Verifies that the page follows a statement without its ORDER BY and LIMIT, and applies these
- * itself.
+ * Verifies that the page follows a statement without its ORDER BY and LIMIT, and applies both
+ * clauses itself.
  */
 import { expect, test } from "bun:test";
 import { followedQuery } from "../../ui/src/live_query.ts";

@@ -9,24 +9,27 @@ import { type ServerProcess, startServer } from "../support/server_process.ts";
 import { onlyThorough } from "../support/thoroughness.ts";
 import { launchBrowser, openWorkbench, runSql, TEST_MS_MAX, until } from "./browser.ts";
 
-/** A query with more rows than anybody would read. */
+/** A query that returns far more rows than anybody would read. */
 const ENDLESS = "SELECT n, repeat('x', 1000) FROM generate_series(1, 3000000) AS g (n)";
 
-/** The part of the DOM types that this test uses. The server's types do not include the DOM. */
+/**
+ * The part of the DOM types that this test uses, because the server's types do not include the
+ * DOM.
+ */
 interface Scrolling {
   scrollTop: number;
   readonly scrollHeight: number;
 }
 
-/** Returns the first cell of each row that is drawn. */
+/** Returns the text of the first cell in each drawn row. */
 function drawn(grid: Locator): Promise<string[]> {
   return grid.locator('[aria-colindex="1"][role=gridcell]').allInnerTexts();
 }
 
 /**
- * Moves the scroll bar to a fraction of its length, and returns the first cell of each row that is
- * drawn. The bar is moved repeatedly, as in a drag, because the end of the previous scroll may
- * undo a single move.
+ * Moves the scroll bar to a fraction of its length, and returns the first cell of each drawn row.
+ * The bar is moved repeatedly, as in a drag, because the end of the previous scroll may undo a
+ * single move.
  */
 async function drawnAfterDrag(grid: Locator, share: number): Promise<string[]> {
   await grid.evaluate<void, number, Scrolling>((element, part) => {
@@ -84,11 +87,11 @@ describeUnless(onlyThorough ?? chromiumMissing)("long results", () => {
       expect(lines[0]).toBe("n,x");
       expect(lines.at(-1)).toBe(`120000,${"x".repeat(200)}`);
       await page.getByRole("tab", { name: "2 · 120,000 rows", selected: true }).waitFor();
-      // Nothing runs twice: there is only one row from the first statement.
+      // No statement has run twice: the first statement has inserted only one row.
       expect(sent).toHaveLength(1);
       expect(await server.rows("SELECT count(*) FROM long.log")).toEqual([[1]]);
 
-      // An unfinished run is ended on the server when the next one starts.
+      // The server ends an unfinished run when the next run starts.
       await runSql(page, ENDLESS);
       await page.getByText("1,000 rows loaded").waitFor();
       expect(await until(running, ({ length }) => length === 1)).toHaveLength(1);
@@ -133,7 +136,7 @@ describeUnless(onlyThorough ?? chromiumMissing)("long results", () => {
       await page.keyboard.press("ArrowUp");
       expect(await page.locator(".cell.current").innerText()).toBe("1299999");
 
-      // The wheel moves row by row, although one pixel of the bar stands for many rows.
+      // The wheel moves row by row, although one pixel of the scroll bar represents many rows.
       const before = await drawn(grid);
       await grid.hover();
       await page.mouse.wheel(0, -280);
@@ -147,7 +150,7 @@ describeUnless(onlyThorough ?? chromiumMissing)("long results", () => {
         )[0],
       ).toBe(wanted);
 
-      // A long drag moves in proportion, and the end of the bar is the end of the rows.
+      // A long drag moves in proportion to the bar, and the end of the bar is the end of the rows.
       const middle = await until(
         () => drawnAfterDrag(grid, 0.5),
         (rows) => Math.abs(Number(rows[0]) - 650_000) < 1000,

@@ -1,5 +1,5 @@
 /**
- * Tests logging in through a provider as users experience it: a real Chromium, the real server,
+ * Tests login through a provider as users experience it, with a real Chromium, the real server,
  * and a certified provider on a different site.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";

@@ -1,6 +1,6 @@
 /**
- * Tests the statements about rights that the page creates: user input cannot turn into SQL of
- * another kind.
+ * Tests the statements about rights that the page creates. User input can never turn into a
+ * different statement.
  */
 import { expect, test } from "bun:test";
 import {

@@ -1,6 +1,6 @@
 /**
- * Tests that the page is built at the first request, completely, and without anything from other
- * hosts.
+ * Verifies that the admin page is built completely at the first request, and contains nothing from
+ * other hosts.
  */
 import { expect, test } from "bun:test";
 import { defined } from "../../src/base/assert.ts";
@@ -18,7 +18,8 @@ test("the page refers to permanent assets that exist, and carries its nonce", as
     const asset = defined(await ui.get(name), "an asset that the page names must exist");
     expect(asset.immutable).toBe(true);
     expect(name).toMatch(/-[a-z0-9]{8}\./);
-    // The editor and the grid are not included: they are loaded later.
+    // An asset that the page names includes neither the editor nor the grid, which are loaded
+    // later.
     expect(asset.bytes.length).toBeLessThan(300_000);
     // Assets refer to one another by relative paths, so they load below any path.
     expect(new TextDecoder().decode(asset.bytes)).not.toContain("/ui/");

@@ -28,7 +28,7 @@ async function cellsOf(row: Locator): Promise<string[]> {
   return row.getByRole("gridcell").allInnerTexts();
 }
 
-/** The part of the element types that this test uses. The server's types do not include it. */
+/** The part of the element types that this test uses, which the server's types do not include. */
 interface Overflowing {
   readonly scrollWidth: number;
   readonly clientWidth: number;
@@ -90,7 +90,7 @@ describeUnless(chromiumMissing)("the admin page", () => {
       await late.page.getByRole("heading", { name: "Log in" }).waitFor();
       expect(late.faults({ exceptStatus: 409 })).toEqual([]);
       await late.close();
-      // The list next to the editor is longer than the page, and scrolls by itself.
+      // The table list next to the editor is longer than the page, and scrolls separately.
       expect(await page.evaluate("document.documentElement.scrollHeight <= innerHeight")).toBe(
         true,
       );
@@ -195,8 +195,8 @@ describeUnless(chromiumMissing)("the admin page", () => {
       );
       await page.getByRole("alert").waitFor();
       expect(await page.getByText("line 3, column 8").count()).toBe(1);
-      // All statements were bound before any ran, so the error has left nothing behind but its
-      // mark.
+      // All statements were bound before any of them ran, so the error has left nothing behind
+      // except a mark in the editor.
       expect(await page.locator(".cm-lintRange-error").innerText()).toBe("lable");
       await page.getByRole("button", { name: "Copy error" }).click();
       await page.getByText("Copied").waitFor();

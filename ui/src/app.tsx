@@ -26,10 +26,13 @@ type Screen =
   | LoginScreen
   | { readonly kind: "work"; readonly identity: Identity };
 
-/** The login screen with the failure that led to this page; undefined if there was none. */
+/**
+ * The login screen with the failure of a provider login that led to this page; undefined if there
+ * was no failure.
+ */
 const failedLogin = providerFailure();
 
-/** Finds the first screen, and the providers for login. @throws {ConnectionError} */
+/** Determines the first screen, and the providers for login. @throws {ConnectionError} */
 async function firstScreen(): Promise<[Screen, Providers]> {
   const status = await db.session.status();
   const { oidc_providers: providers } = status;
@@ -81,9 +84,9 @@ function logOutAtServer(): void {
 interface StartedScreen {
   readonly screen: Screen;
   readonly setScreen: (screen: Screen) => void;
-  /** The providers that people can log in through. */
+  /** The providers through which people can log in. */
   readonly providers: Providers;
-  /** Finds the first screen again. */
+  /** Determines the first screen again. */
   readonly begin: () => void;
 }
 
@@ -132,7 +135,7 @@ export function App(): ReactNode {
   const logOut = (): void => {
     db.close();
     rememberSession(false);
-    // Unmounting makes the editor save its text, so the saved text is discarded afterwards.
+    // Unmounting makes the editor save its text, so the saved text must be discarded afterwards.
     flushSync(() => setScreen({ kind: "login" }));
     forgetState();
     setPage("sql");
@@ -181,7 +184,7 @@ export function App(): ReactNode {
 interface PageChoice {
   readonly page: PageName;
   readonly setPage: (page: PageName) => void;
-  /** Shows a page, as a new step in the history. */
+  /** Shows a page, and adds it to the history as a new step. */
   readonly turnTo: (page: PageName) => void;
 }
 
@@ -194,7 +197,8 @@ function usePage(): PageChoice {
     return () => removeEventListener("popstate", onPopState);
   }, []);
   const turnTo = (next: PageName): void => {
-    // Unmounting makes the editor save its text, which must go into the address of its own page.
+    // Unmounting makes the editor save its text, which must go into the address of the editor's
+    // own page.
     flushSync(() => setPage(next));
     history.pushState(null, "", `#/${next}`);
   };

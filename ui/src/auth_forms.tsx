@@ -1,6 +1,6 @@
 /**
- * First-time setup and login. A refusal is shown next to the field concerned, or else below the
- * form.
+ * The forms for first-time setup and login. A refusal is shown next to the field concerned or, if
+ * it concerns no field, below the form.
  */
 import { type ReactNode, type SubmitEvent, useId, useState } from "react";
 import { ConnectionError, ServerError } from "../../src/client/mod.ts";
@@ -55,7 +55,7 @@ function Field({
         name={name}
         type={type}
         autoComplete={autoComplete}
-        // If there is only one form, its first field gets the focus.
+        // The first field gets the focus if this is the only form.
         autoFocus={hasFocus === true}
         required
         spellCheck={false}
@@ -83,7 +83,7 @@ interface FormState {
   readonly submit: (event: SubmitEvent<HTMLFormElement>) => void;
 }
 
-/** Passes the fields to `send` by name, and keeps the outcome. */
+/** Passes the fields of a form to `send` by name, and keeps the outcome. */
 function useForm(send: (field: (name: string) => string) => Promise<void>): FormState {
   const [failure, setFailure] = useState<Failure>();
   const [isBusy, setBusy] = useState(false);
@@ -174,7 +174,7 @@ export function SetupForm({
   );
 }
 
-/** The providers that people can log in through. */
+/** The providers through which people can log in. */
 export type Providers = AuthStatusBody["oidc_providers"];
 
 export function LoginForm({
@@ -186,7 +186,10 @@ export function LoginForm({
   readonly notice: string | undefined;
   readonly providers: Providers;
   readonly onLogin: (user: string, password: string) => Promise<void>;
-  /** Called with the address where the login starts. The browser then leaves the page. */
+  /**
+   * Called with the address at which the login through a provider starts. The browser then leaves
+   * the page.
+   */
   readonly onProvider: (url: string) => void;
 }): ReactNode {
   const { failure, isBusy, submit } = useForm((field) => onLogin(field("user"), field("password")));

@@ -1,11 +1,11 @@
-/** Shows the entire text of a cell. Its column shows only the beginning. */
+/** Shows the entire text of a cell in a dialog, because a column shows only the beginning. */
 import { type ReactNode, useId, useLayoutEffect, useRef } from "react";
 import { strings } from "./strings.ts";
 
 export interface CellDialogProps {
   readonly title: string;
   readonly text: string;
-  /** Called once the dialog has closed. The focus is then back where it was before. */
+  /** Called once the dialog has closed. The focus has then returned to its previous element. */
   readonly onClose: () => void;
 }
 
@@ -18,7 +18,7 @@ export function CellDialog({ onClose, text, title }: CellDialogProps): ReactNode
       <h2 id={id} dir="auto">
         {title}
       </h2>
-      {/* The element has the focus, so that arrow keys scroll it. */}
+      {/* This element can receive the focus, so that arrow keys scroll the text. */}
       <pre tabIndex={0} dir="auto" role="document" aria-labelledby={id}>
         {text}
       </pre>

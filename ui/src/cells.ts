@@ -6,7 +6,7 @@ import type { DataTypeWord } from "../../src/protocol/mod.ts";
 
 const NUMERIC: ReadonlySet<string> = new Set(["SmallInt", "Int", "BigInt", "Float", "Double"]);
 
-/** Returns a type in SQL notation. */
+/** Returns the name of a type in SQL notation. */
 export function typeText(type: DataTypeWord): string {
   if (typeof type === "string") return SQL_NAMES[type] ?? type.toUpperCase();
   if ("Decimal" in type) {

@@ -1,6 +1,6 @@
 /**
- * Copies text, even on plain HTTP pages from another machine. There, browsers support only the old
- * method of copying from a selected text field.
+ * Copies text to the clipboard, even on plain HTTP pages from another machine. On such pages,
+ * browsers support only the old method of copying from a selected text field.
  */
 
 /** Copies text to the clipboard. @returns Whether the browser copied it. */
@@ -10,7 +10,7 @@ export async function copyText(text: string): Promise<boolean> {
       await navigator.clipboard.writeText(text);
       return true;
     } catch {
-      // The browser refused, for example because the page is in the background. The old method
+      // The browser may refuse, for example because the page is in the background. The old method
       // needs no permission.
     }
   }

@@ -11,7 +11,7 @@ import { FUNCTIONS, KEYWORDS, quoted, TYPES } from "./sql_dialect.ts";
 interface Offer {
   readonly option: Completion;
   readonly names: readonly string[];
-  /** Options with a lower rank come first. */
+  /** The rank of the option. Options with a lower rank come first. */
   readonly rank: number;
 }
 
@@ -38,7 +38,7 @@ export function completionOf(listed: readonly ListedTable[]): CompletionSource {
 }
 
 /**
- * Returns the options at the cursor.
+ * Returns the completion options at the cursor.
  * @param isAsked Whether the user requested completion, rather than just typing.
  */
 export function completionAt(
@@ -68,8 +68,8 @@ function resultAt(place: Place, listed: readonly ListedTable[]): CompletionResul
 const NO_FIT = 9;
 
 /**
- * Tells how well the typed text fits an option. Names that contain it come after those that begin
- * with it.
+ * Returns how well the typed text fits an option. Names that contain the text come after names
+ * that begin with it.
  */
 function fitOf({ names, option, rank }: Offer, typed: string): number {
   const lower = names.map((name) => name.toLowerCase());
@@ -135,7 +135,7 @@ function qualifiedOffers({ qualifiers, tables }: Place, listed: readonly ListedT
   ];
 }
 
-/** Returns the tables, under the names by which the statement must refer to them. */
+/** Returns the options for tables, under the names by which the statement must refer to them. */
 function tableOffers({ queries }: Place, listed: readonly ListedTable[], rank: number): Offer[] {
   const own = queries.map(
     (name): Offer => ({
@@ -158,8 +158,8 @@ function tableOffers({ queries }: Place, listed: readonly ListedTable[], rank: n
 }
 
 /**
- * Returns the columns of the tables in scope, or of all tables if the statement does not name any
- * yet.
+ * Returns the options for the columns of the tables in scope, or of all tables if the statement
+ * does not name any yet.
  */
 function columnOffers({ tables }: Place, listed: readonly ListedTable[], rank: number): Offer[] {
   if (tables.length === 0) {

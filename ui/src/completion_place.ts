@@ -1,6 +1,6 @@
 /**
- * Analyses the position of the cursor in a statement: which tables are in scope, and what kinds of
- * words can follow. It looks only at words, because an unfinished statement does not parse.
+ * Analyses the position of the cursor in a statement: the tables in scope, and the kinds of words
+ * that can follow. It looks only at words, because an unfinished statement does not parse.
  */
 import { isInComment, type Token, tokensOf } from "./sql_tokens.ts";
 
@@ -15,7 +15,7 @@ export interface Place {
   /** The offset where the word being typed begins. */
   readonly from: number;
   readonly to: number;
-  /** What has been typed of the word so far, without quotes. */
+  /** The part of the word that has been typed so far, without quotes. */
   readonly typed: string;
   /** The names before the word, each followed by a dot: `air.flights.` has two. */
   readonly qualifiers: readonly string[];
@@ -37,7 +37,7 @@ const BEFORE_COLUMN: ReadonlySet<string> = new Set(
   ),
 );
 
-/** Words that cannot be an alias of the table before them. */
+/** Words that cannot be the alias of a preceding table. */
 const NO_ALIAS: ReadonlySet<string> = new Set(
   "as where on using join inner left right full cross natural group order having limit offset union intersect except fetch for set values select returning window with when default from".split(
     " ",
@@ -84,12 +84,15 @@ export function placeAt(text: string, cursor: number): Place | undefined {
   };
 }
 
-/** The editor inserts the closing quote at once, so it is part of the name. */
+/**
+ * Returns the end of the word being typed. The editor inserts the closing quote of a name at once,
+ * so that quote is part of the word.
+ */
 function closedAt(text: string, { cursor, from }: { cursor: number; from: number }): number {
   return cursor > from && text[cursor] === '"' ? cursor + 1 : cursor;
 }
 
-/** Removes qualifying names, with their dots, from the end of `before` and returns them. */
+/** Removes qualifying names, with their dots, from the end of `before`, and returns the names. */
 function takeQualifiers(before: Token[]): string[] {
   const qualifiers: string[] = [];
   while (before.at(-1)?.text === "." && isName(before.at(-2))) {
@@ -121,7 +124,7 @@ function expectedBehind(before: readonly Token[]): Place["expects"] {
   return isWord(last, BEFORE_COLUMN) ? "column" : "word";
 }
 
-/** Whether the comma at the end separates tables, as opposed to values. */
+/** Whether the comma at the end of `before` separates tables rather than values. */
 function isInFromList(before: readonly Token[]): boolean {
   let depth = 0;
   for (const token of before.toReversed()) {
@@ -162,8 +165,8 @@ function tablesIn(
 }
 
 /**
- * Returns the parentheses open before each token and at the end. Each pair has a number of its
- * own.
+ * Returns the parentheses that are open before each token and at the end. Each pair of parentheses
+ * has a unique number.
  */
 function levelsIn(tokens: readonly Token[]): (readonly number[])[] {
   const open = [0];

@@ -8,17 +8,17 @@ export const db: Client = createClient({
   session: "cookie",
   // The page formats cells itself, according to their types and with microseconds.
   values: "wire",
-  // The user sees the failure and decides whether to retry.
+  // The client does not retry, because the user sees the failure and decides whether to try again.
   maxRetries: 0,
   onSignedOut: () => signedOut(),
 });
 
-/** Returns the path below which the browser has reached the server; empty for the root. */
+/** Returns the path below which the browser has reached the server; empty for the root path. */
 function basePathOf(path: string): string {
   return /^(.*)\/ui(?:\/.*)?$/.exec(path)?.[1] ?? "";
 }
 
-/** Sets the callback for a session that ends without a logout. */
+/** Sets the callback that runs when a session ends without a logout. */
 export function whenSignedOut(callback: () => void): void {
   signedOut = callback;
 }

@@ -1,6 +1,6 @@
 /**
- * The text that the editor initially shows to a new user. It can be run any number of times. While
- * a user follows the example's rows, the page itself changes one of them every second.
+ * The text that the editor initially shows to a new user. The text can be run any number of times.
+ * While a user follows the example's rows, the page itself changes one of them every second.
  */
 
 const STATIONS: readonly {
@@ -29,7 +29,7 @@ SELECT * FROM demo.tides;
 
 export const MOVE_MS = 1000;
 
-/** How many changes make up one cycle of the example. */
+/** The number of changes in one cycle of the example. */
 const MOVES_PER_TIDE = 60;
 
 export function isExample(sql: string): boolean {

@@ -7,7 +7,7 @@ import { cellText } from "./cells.ts";
 
 export type ExportFormat = "csv" | "ndjson";
 
-/** How many rows are written per tick. More would make the page unresponsive. */
+/** The number of rows written per tick. More rows would make the page unresponsive. */
 const ROWS_PER_TICK = 5000;
 
 const TYPES: Readonly<Record<ExportFormat, string>> = {
@@ -43,7 +43,9 @@ function csvLine(row: readonly unknown[], schema: readonly SchemaField[]): strin
   return `${fields.join()}\r\n`;
 }
 
-/** Formats a CSV field. An empty string is quoted, because an empty field is NULL. */
+/**
+ * Formats a CSV field. An empty string is quoted, because an unquoted empty field represents NULL.
+ */
 function csvField(text: string): string {
   return text === "" || /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

@@ -1,4 +1,7 @@
-/** Shows an error with its code, message, hint and position in the text, and a copy button. */
+/**
+ * Shows an error with its code, message, hint and position in the editor's text, and a copy
+ * button.
+ */
 import { type ReactNode, useState } from "react";
 import { ConnectionError, ServerError } from "../../src/client/mod.ts";
 import { copyText } from "./clipboard.ts";
@@ -6,8 +9,8 @@ import { Icon } from "./icon.tsx";
 import { strings } from "./strings.ts";
 
 /**
- * The parts of an error that are shown. The position refers to the editor's text, not to the text
- * that was sent.
+ * The parts of an error that are shown. The position refers to the text in the editor rather than
+ * to the text that was sent.
  */
 export interface Failure {
   readonly code: string;
@@ -21,8 +24,8 @@ export interface Failure {
 
 /**
  * Converts an error to the failure that the page shows.
- * @throws An error that comes from neither the server nor the connection, because that is a bug in
- *   the page.
+ * @throws An error that comes from neither the server nor the connection, because such an error is
+ *   a bug in the page.
  */
 export function failureFrom(
   error: unknown,
@@ -30,7 +33,9 @@ export function failureFrom(
     isSingle,
     placeOf,
   }: {
-    /** Whether the text is a single statement. The error then needs no statement number. */
+    /**
+     * Whether the text is a single statement, in which case the error needs no statement number.
+     */
     isSingle: boolean;
     placeOf: (position: number) => NonNullable<Failure["place"]>;
   },
@@ -54,7 +59,7 @@ export function isAbort(error: unknown): error is DOMException {
 
 export interface FailureBoxProps {
   readonly failure: Failure;
-  /** The statements that failed, for the copy button. */
+  /** The SQL that failed, for the copy button. */
   readonly sql: string;
   readonly onGoTo: (offset: number) => void;
 }

@@ -1,7 +1,7 @@
 /**
- * Shows a table of any length: only the visible rows are in the document. One cell is the current
- * one: the arrow keys move it, Ctrl+C copies it, and Enter shows its entire text. Rows that change
- * may be marked, and highlighted briefly.
+ * Shows a table of any length: only the visible rows are in the document. The arrow keys move the
+ * current cell, Ctrl+C copies it, and Enter shows its entire text. Changed rows may be marked, and
+ * highlighted briefly.
  */
 import {
   type CSSProperties,
@@ -40,13 +40,13 @@ export interface GridProps {
   readonly schema: readonly SchemaField[];
   readonly rowCount: number;
   readonly row: (index: number) => GridRow;
-  /** Shown to the left of the copy button. */
+  /** Content shown to the left of the copy button. */
   readonly footer: ReactNode;
-  /** Reads more rows; undefined if there are none. */
+  /** Reads more rows; undefined if there are no more rows. */
   readonly more?: Pick<Reading, "all" | "isBusy" | "more"> | undefined;
   /**
-   * Whether rows may appear and disappear further up. If so, the visible rows and the current row
-   * stay where they are.
+   * Whether rows may appear and disappear above the visible rows. If so, the visible rows and the
+   * current row stay where they are.
    */
   readonly isMoving?: boolean;
 }
@@ -56,9 +56,12 @@ const CHARACTERS_MIN = 6;
 const CHARACTERS_MAX = 48;
 /** The horizontal padding of a cell in pixels, left and right combined. */
 const PADDING = 24;
-/** How many rows are considered for the width of a column. */
+/** The number of rows considered for the width of a column. */
 const SAMPLE_ROWS = 60;
-/** How long after a change a row is still highlighted when it becomes visible. */
+/**
+ * The maximum time since a change at which its row is still highlighted when it becomes visible,
+ * in milliseconds.
+ */
 const LIGHT_MS_MAX = 400;
 
 interface Position {
@@ -173,7 +176,7 @@ function Foot({ children, hasCells, note, onCopy, onShow }: FootProps): ReactNod
 }
 
 /**
- * Returns the dialog for the current cell. Its text stays the same while the user is reading it.
+ * Returns the dialog for the current cell. The dialog keeps its text while the user is reading it.
  */
 function useShownCell(
   { row, rowCount, schema }: GridProps,
@@ -239,7 +242,7 @@ interface BodyRowProps {
   readonly top: number;
   readonly row: GridRow;
   readonly schema: readonly SchemaField[];
-  /** The current column; undefined unless this is the current row. */
+  /** The current column; undefined if this is not the current row. */
   readonly column: number | undefined;
   readonly onChoose: (position: Position) => void;
   /** Opens the dialog for the current cell. */
@@ -367,7 +370,7 @@ function moved(
 
 /**
  * Returns the current cell. If rows appear or disappear, the scroll position and the current cell
- * follow their rows.
+ * stay with their rows.
  */
 function useChosen(
   { isMoving = false, row, rowCount, schema }: GridProps,
@@ -387,11 +390,11 @@ function useChosen(
     };
     const chosenRow = placeNow(chosen.row);
     if (chosenRow !== chosen.row) choose({ ...chosen, row: chosenRow });
-    // At the very top, the user wants to see new rows.
+    // A view at the very top stays there, because its user wants to see new rows.
     const top = sight.topRow();
     if (top > 0) sight.moveBy(placeNow(top) - top);
   });
-  // There may be fewer rows and columns than when the cell became current.
+  // The table may have fewer rows and columns than when this cell became current.
   const current = {
     row: within(chosen.row, rowCount),
     column: within(chosen.column, schema.length),

@@ -1,6 +1,4 @@
-/**
- * The bar at the top: the product name, the user, and the colour scheme.
- */
+/** The bar at the top of the page: the product name, the user, and the colour scheme. */
 import { type ReactNode, useState } from "react";
 import type { Identity } from "../../src/client/mod.ts";
 import { Icon } from "./icon.tsx";
@@ -32,8 +30,8 @@ export function Header({ identity, onLogout, onPage, page }: HeaderProps): React
               href={`#/${name}`}
               aria-current={name === page ? "page" : undefined}
               onClick={(event) => {
-                // With one of these keys held down, the browser opens the address in a new tab or
-                // window.
+                // With one of these modifier keys held down, the browser opens the address in a
+                // new tab or window.
                 if (event.ctrlKey || event.metaKey || event.shiftKey) return;
                 event.preventDefault();
                 if (name !== page) onPage(name);

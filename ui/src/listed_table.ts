@@ -1,5 +1,6 @@
 /**
- * A table or view in the page's list. It has a file of its own because completion needs no server.
+ * A table or view in the page's list. The type has a file of its own because completion needs no
+ * server.
  */
 export interface ListedTable {
   readonly namespace: string;

@@ -1,14 +1,14 @@
 /**
  * Keeps the current rows of a live query, and checks that no change was missed.
  *
- * Rows stay where they are in a Map, in the order in which they first arrived: a change replaces
- * its row in place, and a new row is added at the end. A deleted row stays for a moment, marked as
+ * Rows stay in place in a Map, in the order in which they first arrived: a change replaces its row
+ * in place, and a new row is added at the end. A deleted row stays for a moment, marked as
  * deleted, and is then removed. The screen shows a copy, which is rarely updated under load, so a
  * burst of changes costs only a burst of writes to the Map.
  *
  * A change is correct if it matches the rows kept here: an update names the version that it
- * replaces, an insert finds no row, and a delete finds one. Any other change means that a change
- * was missed, unless it concerns rows beyond those kept here.
+ * replaces, an insert finds no row, and a delete finds its row. Any other change means that a
+ * change was missed, unless it concerns rows beyond those kept here.
  */
 import {
   type CellObject,
@@ -21,7 +21,7 @@ import {
   type SchemaField,
 } from "../../src/client/mod.ts";
 
-/** The page's client leaves cells in their wire form. */
+/** A row as the page's client delivers it, with cells in their wire form. */
 type SentRow = Parameters<CompareRows>[0];
 
 export interface LiveMark {
@@ -43,16 +43,16 @@ export interface LiveCounts {
   readonly changes: number;
   readonly missed: number;
   readonly resumes: number;
-  /** How many rows and changes arrived in the last resume. */
+  /** The number of rows and changes that arrived in the last resume. */
   readonly replayed: number;
-  /** The position from which the query last resumed. */
+  /** The seq from which the query last resumed. */
   readonly resumedFrom: number | undefined;
   /**
    * Whether the rows had to be read again, because the table was altered or its history is
    * incomplete.
    */
   readonly isRestarted: boolean;
-  /** Whether there are more rows than are kept here. */
+  /** Whether the query has more rows than are kept here. */
   readonly isPartial: boolean;
   /**
    * The median time from commit to screen, in milliseconds; undefined before the first delivery.
@@ -61,7 +61,7 @@ export interface LiveCounts {
   readonly p99: number | undefined;
 }
 
-/** How long a deleted row remains visible. */
+/** The time for which a deleted row remains visible, in milliseconds. */
 const GONE_MS = 1200;
 const LATENCIES_MAX = 1000;
 
@@ -97,7 +97,8 @@ export class LiveModel {
   }
 
   /**
-   * Whether the rows are in the requested order. This requires all columns that the order names.
+   * Whether the rows are in the requested order, which is possible only if they have all columns
+   * that the order names.
    */
   get isSorted(): boolean {
     return this.#compare !== undefined;
@@ -107,7 +108,7 @@ export class LiveModel {
     return this.#schema;
   }
 
-  /** Applies an event from the client. `nowMs` is `performance.now()`. */
+  /** Applies an event from the client. `nowMs` is the time according to `performance.now()`. */
   apply(event: LiveEvent, nowMs: number): void {
     if (event.type === "start") this.#start(event);
     else if (event.type === "rows") this.#addRows(event.rows, event.isReplay, nowMs);
@@ -126,7 +127,8 @@ export class LiveModel {
   /**
    * Removes rows that were deleted long enough ago.
    *
-   * @returns How many milliseconds to wait until the next call; undefined if no call is needed.
+   * @returns The number of milliseconds to wait until the next call; undefined if no call is
+   *   needed.
    */
   sweep(nowMs: number): number | undefined {
     for (const [key, goneMs] of this.#gone) {
@@ -138,8 +140,8 @@ export class LiveModel {
   }
 
   /**
-   * Called when everything received so far is on screen, or will not be measured. `unixMs` is the
-   * wall-clock time.
+   * Called when everything received so far is on screen, or when its delay will not be measured.
+   * `unixMs` is the wall-clock time.
    *
    * @returns Whether the counts have changed.
    */
@@ -149,7 +151,7 @@ export class LiveModel {
     this.#waitingCommits = [];
     if (!isMeasured) return false;
     for (const committedMs of commits) {
-      // Without this bound, the delay would be negative if the clocks differ slightly.
+      // The delay is at least 0, because it would be negative if the clocks differ slightly.
       this.#latencies[this.#latencyCount % LATENCIES_MAX] = Math.max(0, unixMs - committedMs);
       this.#latencyCount += 1;
     }
@@ -214,7 +216,7 @@ export class LiveModel {
     if (/^\d+$/.test(name)) return this.#schema[Number(name) - 1]?.name;
     const bare = name.slice(name.lastIndexOf(".") + 1);
     const field = columnOf(term, this.#schema) ?? columnOf({ ...term, name: bare }, this.#schema);
-    // Every row has this column, whether it is shown or not.
+    // Every row has the column `_seq`, whether it is shown or not.
     return field?.name ?? (bare === "_seq" ? bare : undefined);
   }
 
@@ -280,20 +282,25 @@ export class LiveModel {
   }
 
   /**
-   * Returns the row with a key; undefined if there is none, or if it has been deleted and is only
-   * still displayed.
+   * Returns the row with a key; undefined if there is none, or if the row has been deleted and is
+   * only still displayed.
    */
   #held(key: string): LiveRow | undefined {
     return this.#gone.has(key) ? undefined : this.#rows.get(key);
   }
 
-  /** Returns the key of a row. Stream tables may have no key; each row is then distinct. */
+  /**
+   * Returns the key of a row. A stream table may have no key, in which case each row is distinct.
+   */
   #keyOf(row: CellObject): string {
     if (this.#keyColumns.length === 0) return String(row["_seq"]);
     return this.#keyColumns.map((name) => JSON.stringify(row[name])).join();
   }
 
-  /** Without a key, a deletion identifies its row by content. The oldest such row is removed. */
+  /**
+   * Returns the key of the oldest row with the same content. Without a primary key, a deletion
+   * identifies its row by content.
+   */
   #keyByContent(row: CellObject): string | undefined {
     const names = this.#schema.map(({ name }) => name).filter((name) => !name.startsWith("_"));
     const wanted = JSON.stringify(names.map((name) => row[name] ?? null));

@@ -16,7 +16,7 @@ import { useMoves } from "./use_moves.ts";
 
 export interface LivePanelProps {
   readonly query: FollowedQuery;
-  /** Whether the page changes the rows itself, to demonstrate changes. */
+  /** Whether the page itself changes the rows, to demonstrate changes. */
   readonly isExample: boolean;
   /** Renders the error with which the query has ended. */
   readonly renderError: (error: ServerError) => ReactNode;
@@ -102,7 +102,7 @@ function Statistics({
   readonly isOver: boolean;
 }): ReactNode {
   const { live } = strings;
-  // A query that has ended proves nothing, so an absence of faults is not shown as success.
+  // A query that has ended proves nothing, so the absence of faults is not shown as success.
   const moodOf = (faults: number): string => (faults > 0 ? "bad" : isOver ? "" : "good");
   return (
     <dl className="stats" aria-label={live.statsLabel}>

@@ -1,21 +1,21 @@
 /**
- * Prepares a statement for a subscription. The rows of a single table are followed row by row,
- * without ORDER BY and LIMIT: the page removes both from the end of the query, follows the rest,
- * and sorts the rows itself. Any other query is followed as written.
+ * Prepares a statement for a subscription. A query for the rows of a single table is followed row
+ * by row, without ORDER BY and LIMIT: the page removes both clauses from the end of the query,
+ * follows the rest, and sorts the rows itself. Any other query is followed as written.
  */
 import { type OrderTerm, orderFrom } from "../../src/client/mod.ts";
 import { type Token, tokensOf } from "./sql_tokens.ts";
 
 /**
- * The maximum number of rows to follow. Beyond it, only the newest rows are followed, because more
- * would only fill the browser's memory.
+ * The maximum number of rows to follow. If a query has more rows, only the newest are followed,
+ * because the others would only fill the browser's memory.
  */
 const SNAPSHOT_ROWS_MAX = 10_000;
 
 export interface LiveOrder {
   /** The ORDER BY clause as written. */
   readonly text: string;
-  /** The terms of the order; undefined if any of them is not a column. */
+  /** The terms of the order; undefined if any term is not a column. */
   readonly terms: readonly OrderTerm[] | undefined;
 }
 
@@ -23,7 +23,7 @@ export interface FollowedQuery {
   readonly sql: string;
   /** The statement as written, for a query that does not return the rows of a single table. */
   readonly whole: string;
-  /** How many of the newest rows to start with and to keep. */
+  /** The number of newest rows to start with and to keep. */
   readonly lastRows: number;
   readonly order: LiveOrder | undefined;
   /** The maximum number of sorted rows to show. */
@@ -43,11 +43,11 @@ export function followedQuery(statement: string): FollowedQuery {
   const end = hasLimit && limit !== undefined ? limit.from : text.length;
   const [order, by] = tokens.slice(at);
   if (at === -1 || order === undefined || by === undefined) {
-    // Without an ORDER BY, these are the newest rows.
+    // Without an ORDER BY, a LIMIT selects the newest rows.
     const sql = text.slice(0, end).trimEnd();
     return { sql, whole: text, lastRows: rows, order: undefined, shownRows: rows };
   }
-  // The server refuses other clauses at the end, such as OFFSET.
+  // Other clauses at the end, such as OFFSET, stay in the query, and the server refuses them.
   const next = tokens.slice(at).find((token) => ENDS.some((word) => isWord(token, word)));
   const orderEnd = next === undefined ? end : Math.min(next.from, end);
   return {
@@ -65,13 +65,13 @@ function orderOf(text: string): LiveOrder {
   try {
     return { text, terms: orderFrom(text) };
   } catch (error) {
-    // The rows then appear in the order of arrival, and the page says so.
+    // Without terms, the rows appear in the order of arrival, and the page says so.
     if (error instanceof TypeError) return { text, terms: undefined };
     throw error;
   }
 }
 
-/** Returns the tokens outside parentheses. */
+/** Returns the tokens that are outside parentheses. */
 function outermost(tokens: readonly Token[]): Token[] {
   let depth = 0;
   return tokens.filter(({ kind, text }) => {

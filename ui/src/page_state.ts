@@ -1,8 +1,8 @@
 /**
- * The state kept in the address and in the browser's storage: the editor's text, and whether it is
- * being followed. The address can be shared, and the history leads back through text that was run.
- * Opening an address runs nothing that could change data. Passwords in the text are left out of
- * both.
+ * Keeps state in the address and in the browser's storage: the editor's text, and whether the text
+ * is being followed. The address can be shared, and the history leads back through text that was
+ * run. Opening an address runs nothing that could change data. Passwords in the text are left out
+ * of both.
  *
  *     #/sql?q=SELECT%201      #/live?q=SELECT%20*%20FROM%20a.t      #/rights
  */
@@ -14,8 +14,8 @@ export const PAGES = ["sql", "rights"] as const;
 export type PageName = (typeof PAGES)[number];
 
 /**
- * Returns the page that an address names. Addresses with text, followed or not, belong to the SQL
- * page.
+ * Returns the page that an address names. An address with text, followed or not, belongs to the
+ * SQL page.
  */
 export function pageFromHash(hash: string): PageName {
   return hash === "#/rights" ? "rights" : "sql";
@@ -23,19 +23,18 @@ export function pageFromHash(hash: string): PageName {
 
 export interface PageState {
   readonly isLive: boolean;
-  /** The editor's text; undefined if the address has none. */
+  /** The editor's text; undefined if the address contains none. */
   readonly text: string | undefined;
 }
 
 /**
- * The maximum length of text in the address. Longer text is remembered, but not put into the
- * address.
+ * The maximum length of text in the address. Longer text is kept in the browser's storage only.
  */
 const ADDRESS_CHARACTERS_MAX = 8000;
 
 const PASSWORD = /(\bpassword\s*)(?:'(?:[^']|'')*'?|"(?:[^"]|"")*"?)/gi;
 
-/** Removes the passwords from SQL. */
+/** Removes the passwords from SQL text. */
 function withoutPasswords(text: string): string {
   return text.replaceAll(PASSWORD, "$1''");
 }
@@ -55,7 +54,7 @@ export function stateFromHash(hash: string): PageState {
   };
 }
 
-/** Returns the state in which the page opens for a user. */
+/** Returns the initial state of the page for a user. */
 export function firstState(userId: string): { readonly isLive: boolean; readonly text: string } {
   const { isLive, text } = stateFromHash(location.hash);
   return { isLive, text: text ?? storedText(userId) ?? EXAMPLE };
@@ -74,7 +73,7 @@ export function keepState(
   else history.replaceState(null, "", hash);
 }
 
-/** Forgets the text of a user who has logged out. */
+/** Discards the stored text of a user who has logged out. */
 export function forgetState(): void {
   forgetText();
   history.replaceState(null, "", location.pathname);

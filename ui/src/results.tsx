@@ -1,5 +1,6 @@
 /**
- * Shows the results of a run: one tab per statement, and another for the failure that ended it.
+ * Shows the results of a run: one tab per statement, and another tab for the failure that ended
+ * the run.
  */
 import {
   type KeyboardEvent,
@@ -20,20 +21,24 @@ import type { Reading } from "./use_runs.ts";
 
 export interface ResultsProps {
   readonly entries: readonly ReadEntry[];
-  /** Reads more rows; undefined if there are none. */
+  /** Reads more rows; undefined if there are no more rows. */
   readonly reading: Reading | undefined;
-  /** How long the whole run took, in milliseconds. */
+  /** The duration of the whole run, in milliseconds. */
   readonly tookMs: number | undefined;
   /** The rendered failure that ended the run. */
   readonly failure: ReactNode;
-  /** Whether the user stopped the run. If so, `failure` says that and is not an error. */
+  /** Whether the user stopped the run. If so, `failure` says so and is not an error. */
   readonly isStopped: boolean;
 }
 
-/** Callers must set a different key for each run, which gives each run a new instance. */
+/**
+ * Shows the results of a run. Callers must set a different key for each run, so that each run gets
+ * a new instance.
+ */
 export function Results({ entries, failure, isStopped, reading, tookMs }: ResultsProps): ReactNode {
   const count = entries.length + (failure === undefined ? 0 : 1);
-  // Users usually want to see the last rows, but they must not miss a failure.
+  // Initially shows the last rows, which users usually want to see, unless there is a failure,
+  // which they must not miss.
   const lastRows = entries.findLastIndex(({ entry }) => entry.schema !== undefined);
   const first = failure === undefined && lastRows >= 0 ? lastRows : count - 1;
   const [index, setIndex] = useState(first);
@@ -159,7 +164,7 @@ function countText({ hasMore, isCut, rows }: ReadEntry): string {
   return hasMore ? strings.results.loaded(rows.length) : strings.rows(rows.length);
 }
 
-/** Shows buttons that save all rows. Rows that remain are read first. */
+/** Shows buttons that save all rows. Rows that have not been read yet are read first. */
 function Exports({
   read,
   reading,

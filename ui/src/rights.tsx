@@ -1,6 +1,6 @@
 /**
- * The page about rights: who may do what, and how people can join. Everything on it is SQL that a
- * script could run as well, and all lists are live queries.
+ * The page about rights: the rights of users, and the ways in which people can join. Everything on
+ * the page is SQL that a script could run as well, and all lists are live queries.
  */
 import type { ReactNode } from "react";
 import type { CellObject } from "../../src/client/mod.ts";
@@ -112,7 +112,7 @@ function RoleChoice({
   userId,
 }: {
   readonly row: CellObject;
-  /** The current user. The page keeps this user from removing their own rights by mistake. */
+  /** The current user, whom the page keeps from removing their own rights by mistake. */
   readonly userId: string;
 }): ReactNode {
   const { fault, isBusy, run } = useStatement();

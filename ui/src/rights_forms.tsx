@@ -1,6 +1,6 @@
 /**
- * The forms that add policies, tokens and invitations. Each shows the statement that it will run,
- * so that users can learn it and repeat it in a script.
+ * The forms that add policies, tokens and invitations. Each form shows the statement that it will
+ * run, so that users can learn it and repeat it in a script.
  */
 import { type ReactNode, type SubmitEvent, useId, useState } from "react";
 import type { CellObject } from "../../src/client/mod.ts";
@@ -286,7 +286,7 @@ export function LinkForm(): ReactNode {
 interface AddFormProps {
   readonly title: string;
   readonly sql: string;
-  /** The result column with a secret that is shown only once. */
+  /** The result column with a secret, which is shown only once. */
   readonly secretColumn?: string;
   readonly onDone: () => void;
   readonly children: ReactNode;

@@ -1,6 +1,6 @@
 /**
- * What the lists on the page about rights share: a section with a table that is a live query,
- * buttons that ask before they drop something, and statements with their failures.
+ * The common parts of the lists on the page about rights: a section with a table that is a live
+ * query, buttons that ask before they drop something, and statements with their failures.
  */
 import { type ReactNode, useEffect, useId, useState } from "react";
 import { type CellObject, ConnectionError, ServerError } from "../../src/client/mod.ts";
@@ -10,7 +10,7 @@ import { type FollowedRows, useRows } from "./use_rows.ts";
 
 const texts = strings.rights;
 
-/** How long a button waits for the second click. */
+/** The time that a button waits for the second click, in milliseconds. */
 const ASK_MS = 5000;
 
 export interface Column {
@@ -49,7 +49,8 @@ export function RightsList(props: RightsListProps): ReactNode {
         {noteOf(followed, none)}
       </p>
       {rows !== undefined && rows.length > 0 && (
-        // Focusable, so that the arrow keys scroll a table that is wider than the page.
+        // The element is focusable, so that the arrow keys scroll a table that is wider than the
+        // page.
         <div className="rights-scroll" tabIndex={0} role="group" aria-labelledby={id}>
           <table>
             <thead>
@@ -87,9 +88,11 @@ function noteOf({ rows }: FollowedRows, none: string): string {
 
 export interface Statement {
   readonly isBusy: boolean;
-  /** Tells the user which action was refused and why; undefined if none was. */
+  /** Tells the user which action was refused and why; undefined if no action was refused. */
   readonly fault: string | undefined;
-  /** Runs a statement. @returns The cells of its first row; undefined if it was refused. */
+  /**
+   * Runs a statement. @returns The cells of its first row; undefined if the statement was refused.
+   */
   readonly run: (sql: string) => Promise<CellObject | undefined>;
 }
 

@@ -1,8 +1,11 @@
 /**
- * The statements with which the page shows and changes rights. All user input is quoted here,
- * except for the conditions of policies, which are SQL themselves.
+ * Provides the statements with which the page shows and changes rights. All user input is quoted
+ * here, except for the conditions of policies, which are SQL themselves.
  */
-/** The queries that the page follows. Each is in the order in which it is displayed. */
+/**
+ * The queries that the page follows. The rows of each query are in the order in which they are
+ * displayed.
+ */
 export const RIGHTS_QUERIES = {
   policies: `SELECT table_id, policy_name, upper(command) AS command, roles, using_expression, check_expression,
       owner, is_in_force
@@ -38,7 +41,7 @@ export interface PolicyDraft {
   readonly table: string;
   readonly name: string;
   readonly command: string;
-  /** The role that the policy applies to; empty if it applies to both roles. */
+  /** The role to which the policy applies; empty if the policy applies to both roles. */
   readonly roles: readonly string[];
   readonly using: string;
   readonly check: string;
@@ -47,14 +50,14 @@ export interface PolicyDraft {
 export interface TokenDraft {
   readonly name: string;
   readonly user: string;
-  /** An interval such as "90 days"; empty for never. */
+  /** The time until expiry, as an interval such as "90 days"; empty for never. */
   readonly expires: string;
   readonly scopes: readonly string[];
-  /** Namespaces, separated by commas. */
+  /** The names of namespaces, separated by commas. */
   readonly namespaces: string;
 }
 
-/** A login at a provider that gives access to an account. */
+/** A login at an identity provider that gives access to an account. */
 export interface LinkDraft {
   readonly user: string;
   readonly provider: string;
@@ -68,12 +71,12 @@ export interface InvitationDraft {
   readonly expires: string;
 }
 
-/** Returns a table's name, as shown in the list of tables, as SQL. */
+/** Returns the name of a table, as shown in the list of tables, in SQL notation. */
 export function tableSql(namespace: string, table: string): string {
   return `${nameSql(namespace)}.${nameSql(table)}`;
 }
 
-/** Always quoted, because a name may be a keyword. */
+/** Returns a quoted name. Names are always quoted, because a name may be a keyword. */
 function nameSql(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }
@@ -106,7 +109,10 @@ export interface PolicyChange {
   readonly check: string;
 }
 
-/** A condition left empty stays as it is, because ALTER POLICY cannot remove it. */
+/**
+ * Returns an ALTER POLICY statement. A condition left empty stays as it is, because ALTER POLICY
+ * cannot remove a condition.
+ */
 export function alterPolicySql({ check, name, roles, table, using }: PolicyChange): string {
   return [
     `ALTER POLICY ${nameSql(name)} ON ${table}`,
@@ -117,7 +123,8 @@ export function alterPolicySql({ check, name, roles, table, using }: PolicyChang
 }
 
 /**
- * Returns the table of a row in the list of policies: its name and namespace, both without quotes.
+ * Returns the table of an entry in the list of policies: its name and namespace, both without
+ * quotes.
  */
 export function tableOfPolicy(tableId: string): string {
   const [namespace = "", table = ""] = tableId.split(/\.(.*)/s);

@@ -1,18 +1,18 @@
 /**
  * Reads the results of a run only as far as the user scrolls. The statements run once: the server
- * pauses the last one until the user requests more of its rows.
+ * pauses the last statement until the user requests more of its rows.
  */
 import { type ExecutionPart, ServerError, type StatementEntry } from "../../src/client/mod.ts";
 
-/** How many rows are read before the user asks for more. */
+/** The number of rows that are read before the user asks for more. */
 const FIRST_ROWS = 1000;
 
-/** The maximum number of rows to read at a time. More would freeze the page. */
+/** The maximum number of rows to read at a time. Reading more rows would freeze the page. */
 const MORE_ROWS_MAX = 100_000;
 
 /**
- * The maximum number of rows to keep of any statement but the last. Later statements wait for
- * earlier ones to end.
+ * The maximum number of rows to keep of any statement but the last. Later statements wait until
+ * earlier statements have ended.
  */
 const KEPT_ROWS_MAX = 10_000;
 
@@ -36,19 +36,19 @@ export class RunReader {
   readonly #parts: AsyncIterator<ExecutionPart>;
   readonly #statements: number;
   readonly #held: Held[] = [];
-  /** How many of the last statement's rows to show. More may already have arrived. */
+  /** The number of rows of the last statement to show. More rows may already have arrived. */
   #shown = 0;
   #tookMs: number | undefined;
   #isOver = false;
   #reading: Promise<void> = Promise.resolve();
 
-  /** Creates a reader of a run's response. @param statements The number of statements. */
+  /** Creates a reader for the response to a run. @param statements The number of statements. */
   constructor(parts: AsyncIterable<ExecutionPart>, statements: number) {
     this.#parts = parts[Symbol.asyncIterator]();
     this.#statements = statements;
   }
 
-  /** How long the run took, in milliseconds; undefined while it continues. */
+  /** The duration of the run, in milliseconds; undefined while the run continues. */
   get tookMs(): number | undefined {
     return this.#tookMs;
   }
@@ -69,7 +69,7 @@ export class RunReader {
 
   #readTo(rows: number): Promise<void> {
     this.#shown = Math.max(this.#shown, rows);
-    // Reads run one after another, even if one has failed.
+    // Reads run one after another, even if an earlier read has failed.
     const read = async (): Promise<void> => {
       while (!this.#isOver && !this.#hasRead(this.#shown)) await this.#readPart();
     };
@@ -91,7 +91,7 @@ export class RunReader {
     } else if (part.kind === "rows") this.#addRows(part);
     else {
       const held = this.#heldOf(part.statement, part.entry);
-      // The columns stay the same object, so the grid recognizes them.
+      // The columns must stay the same object, so that the grid recognises them.
       const { schema = part.entry.schema } = held.entry;
       held.entry = { ...part.entry, ...(schema && { schema }) };
       held.isWhole = true;
@@ -105,7 +105,7 @@ export class RunReader {
       throw new Error("The response ended prematurely");
     } catch (error) {
       this.#isOver = true;
-      // A failure before any rows brings the results of the earlier statements with it.
+      // A failure before any rows includes the results of the earlier statements.
       const results = error instanceof ServerError ? error.results : [];
       for (const [statement, { rows = [], ...entry }] of results.entries()) {
         const isCut = rows.length > KEPT_ROWS_MAX;

@@ -1,6 +1,6 @@
 /**
  * Keeps settings in the browser between visits: the colour scheme, whether there was a session,
- * and the editor's text until its user logs out. They never include a token or a password.
+ * and the editor's text until its user logs out. The settings never include a token or a password.
  */
 
 export type Theme = "system" | "light" | "dark";
@@ -10,7 +10,7 @@ const THEME_KEY = "tidemark.theme";
 const TEXT_KEY = "tidemark.text";
 const SESSION_KEY = "tidemark.session";
 
-/** Reads a setting; undefined if there is none, or if the browser forbids storage. */
+/** Returns a setting; undefined if it is not set, or if the browser forbids storage. */
 function read(key: string): string | undefined {
   try {
     return localStorage.getItem(key) ?? undefined;
@@ -39,7 +39,9 @@ export function applyTheme(theme: Theme): void {
   write(THEME_KEY, theme === "system" ? undefined : theme);
 }
 
-/** Whether a refresh is worth trying. The cookie itself cannot be read here. */
+/**
+ * Whether a refresh of the session is worth trying. Scripts cannot read the session cookie itself.
+ */
 export function hadSession(): boolean {
   return read(SESSION_KEY) !== undefined;
 }
@@ -48,7 +50,7 @@ export function rememberSession(isThere: boolean): void {
   write(SESSION_KEY, isThere ? "1" : undefined);
 }
 
-/** Returns the text that a user left in the editor. No other user gets it. */
+/** Returns the text that a user left in the editor. No other user gets this text. */
 export function storedText(userId: string): string | undefined {
   const stored = read(TEXT_KEY);
   const owner = `${JSON.stringify(userId)}:`;

@@ -1,6 +1,7 @@
 /**
- * The keywords of Tidemark's SQL, for highlighting and completion. The existing dialects highlight
- * common column names such as `id` and `content` as keywords, so this one is used instead.
+ * Defines the keywords of Tidemark's SQL, for highlighting and completion. CodeMirror's own
+ * dialects highlight common column names such as `id` and `content` as keywords, so this dialect
+ * is used instead.
  */
 import { SQLDialect } from "@codemirror/lang-sql";
 
@@ -58,7 +59,7 @@ export const TIDEMARK_SQL: SQLDialect = SQLDialect.define({
   caseInsensitiveIdentifiers: true,
 });
 
-/** Returns a name as SQL, quoted if necessary. */
+/** Returns a name in SQL notation, quoted if necessary. */
 export function quoted(name: string): string {
   return /^[a-z_][a-z0-9_]*$/.test(name) ? name : `"${name.replaceAll('"', '""')}"`;
 }

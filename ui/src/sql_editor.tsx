@@ -1,6 +1,6 @@
 /**
- * Renders the SQL editor, which is assembled from parts of CodeMirror. It owns its text. Other
- * components access the text through the handle.
+ * Renders the SQL editor, which is assembled from parts of CodeMirror. The editor owns its text,
+ * and other components access the text through a handle.
  */
 import {
   acceptCompletion,
@@ -42,7 +42,7 @@ import { queryToFollow, type Submitted } from "./statements.ts";
 import { strings } from "./strings.ts";
 
 export interface EditorHandle {
-  /** Returns the selection, or everything if nothing is selected. */
+  /** Returns the selection, or the whole text if nothing is selected. */
   submitted(): Submitted;
   /**
    * Returns the selection or, if nothing is selected, the query nearest to the cursor; undefined
@@ -178,7 +178,7 @@ function openEditor(
         syntaxHighlighting(highlighting),
         theme,
         EditorView.contentAttributes.of({
-          // Editable text is focusable in any case. The attribute tells tools so.
+          // Editable text is always focusable, and this attribute tells tools so.
           tabindex: "0",
           "aria-label": strings.editor.label,
           "aria-description": strings.editor.leaveHelp,
@@ -199,8 +199,8 @@ function openEditor(
 }
 
 /**
- * Returns the range of the word or sign at an offset. It has at least one character, unless the
- * text is empty.
+ * Returns the range of the word or symbol at an offset. The range has at least one character,
+ * unless the text is empty.
  */
 function rangeAt(text: string, offset: number): { from: number; to: number } {
   const from = Math.max(0, Math.min(offset, text.length - 1));

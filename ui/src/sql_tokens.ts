@@ -1,4 +1,4 @@
-/** Splits SQL into tokens and drops comments, even if the SQL does not parse. */
+/** Splits SQL into tokens without comments, even if the SQL does not parse. */
 
 export interface Token {
   readonly kind: "name" | "quoted" | "sign" | "value";

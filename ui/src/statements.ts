@@ -1,13 +1,13 @@
-/** Splits SQL into statements, and chooses the one that a live view follows. */
+/** Splits SQL into statements, and chooses the statement that a live view follows. */
 import { TIDEMARK_SQL } from "./sql_dialect.ts";
 
-/** A piece of the editor's text, with its position. */
+/** A part of the editor's text, with its position. */
 export interface Submitted {
   readonly text: string;
   readonly offset: number;
 }
 
-/** Returns the statements, without the comments between them. */
+/** Returns the statements in an SQL text, without the comments between them. */
 export function statementsIn(sql: string): Submitted[] {
   const { topNode } = TIDEMARK_SQL.language.parser.parse(sql);
   return topNode
@@ -17,9 +17,9 @@ export function statementsIn(sql: string): Submitted[] {
 }
 
 /**
- * Returns the query that a live view follows: the statement at or before the cursor. If that is
- * not a query, returns the next query below it or, if there is none, the last one above it;
- * undefined if there is no query at all.
+ * Returns the query that a live view follows: the statement at or before the cursor. If that
+ * statement is not a query, returns the next query below it or, if there is none, the last query
+ * above it; undefined if there is no query at all.
  */
 export function queryToFollow(sql: string, cursor: number): Submitted | undefined {
   const statements = statementsIn(sql);

@@ -13,7 +13,7 @@ export type ListState = "loading" | "ready" | "failed";
 
 export interface TableListProps {
   readonly tables: readonly ListedTable[];
-  /** How the last attempt to load the list went. */
+  /** The outcome of the last attempt to load the list. */
   readonly state: ListState;
   /** Whether tables cannot be chosen at present. */
   readonly isOff: boolean;
@@ -22,8 +22,8 @@ export interface TableListProps {
 }
 
 /**
- * How many rows a preview shows: enough to see what a table contains, without loading a million
- * rows on one click.
+ * The number of rows in a preview: enough to see the contents of a table, without loading a
+ * million rows on one click.
  */
 const PREVIEW_ROWS = 1000;
 
@@ -72,7 +72,10 @@ export function TableList({ isOff, onChoose, onReload, state, tables }: TableLis
   );
 }
 
-/** Returns a note on the state of the list. An earlier list stays visible, marked as outdated. */
+/**
+ * Returns a note on the state of the table list. If loading fails, the earlier list stays visible,
+ * marked as outdated.
+ */
 function noteOf(state: ListState, tables: readonly ListedTable[]): string {
   if (state === "failed") return strings.tables.failed;
   if (tables.length > 0) return "";
@@ -80,8 +83,8 @@ function noteOf(state: ListState, tables: readonly ListedTable[]): string {
 }
 
 /**
- * Returns the query that previews a table. For the server's logs, it shows the newest rows,
- * because people open a log to see its end.
+ * Returns the query that previews a table. A preview of one of the server's logs shows the newest
+ * rows, because people open a log to see its end.
  */
 function previewOf({ columns, name, namespace }: ListedTable): string {
   const isLog = namespace === "system" && columns.some((column) => column.name === "timestamp");

@@ -1,6 +1,6 @@
 /**
- * Connects a live query to React. Events enter the model immediately. The screen follows with the
- * next frame if few events arrive, and ten times a second under load. While paused, the screen
+ * Connects a live query to React. Events enter the model immediately. The screen is updated with
+ * the next frame if few events arrive, and ten times a second under load. While paused, the screen
  * keeps its contents and the model continues, so no event is delayed or left to be processed
  * later.
  */
@@ -12,14 +12,14 @@ import { type LiveCounts, LiveModel, type LiveRow } from "./live_model.ts";
 import type { FollowedQuery } from "./live_query.ts";
 
 /**
- * The interval between two updates of the screen, in milliseconds: one frame if few events arrive,
- * much longer under load.
+ * The interval between two updates of the screen, in milliseconds. It is one frame if few events
+ * arrive, and much longer under load.
  */
 const DRAW_MS_QUIET = 16;
 const DRAW_MS_BUSY = 100;
 /** The error code with which the server refuses `last_rows` for a materialised query. */
 const NOT_ROW_BY_ROW = "INVALID_OPTIONS";
-/** How many messages between two updates of the screen are considered load. */
+/** The number of messages between two updates of the screen that counts as load. */
 const BUSY_MESSAGES = 20;
 
 export interface LiveView {
@@ -31,7 +31,7 @@ export interface LiveView {
   readonly isSorted: boolean;
   readonly counts: LiveCounts;
   readonly doubled: number;
-  /** How many changes have arrived since the view was paused. */
+  /** The number of changes that have arrived since the view was paused. */
   readonly held: number;
 }
 
@@ -112,9 +112,9 @@ export function useLive(
 }
 
 /**
- * Follows a query. If the server finds that it returns the rows of a single table, it starts with
- * the newest rows. Otherwise, it is followed as written. The model keeps the rows, so the client
- * does not.
+ * Follows a query. If the server finds that the query returns the rows of a single table, the
+ * subscription starts with the newest rows. Otherwise, the query is followed as written. The model
+ * keeps the rows, so the client does not.
  */
 function follow(
   { lastRows, sql, whole }: Pick<FollowedQuery, "lastRows" | "sql" | "whole">,
@@ -148,7 +148,7 @@ function usePainted(
     // The update becomes visible with the next frame.
     const frame = requestAnimationFrame(() => {
       const isMeasured = !pause.current && !document.hidden;
-      // The delay is known only now, and there may be no other reason to redraw.
+      // The delay is known only now, and there may be no other reason to redraw the figures.
       if (model.painted(Date.now(), { isMeasured })) redraw.current();
     });
     return () => cancelAnimationFrame(frame);

@@ -9,7 +9,7 @@ import { MOVE_MS, moveOf } from "./example.ts";
 
 /**
  * Changes rows of the example at regular intervals.
- * @returns Why the changes have stopped, if one was refused.
+ * @returns The reason why the changes have stopped, if a change was refused.
  */
 export function useMoves(isOn: boolean): string | undefined {
   const [refusal, setRefusal] = useState<string>();
@@ -25,7 +25,8 @@ export function useMoves(isOn: boolean): string | undefined {
       try {
         await db.query(sql, params);
       } catch (error) {
-        // If the server is gone, the view says so, and the changes continue when it is back.
+        // If the server is unreachable, the view says so, and the changes continue when the server
+        // is back.
         if (error instanceof ServerError) {
           clearInterval(timer);
           setRefusal(error.message);

@@ -1,12 +1,15 @@
 /**
  * Connects the editor's text with the address and the browser's storage. Typed text replaces the
- * newest step of the history. Text that has been run remains as a step that the user can return
- * to.
+ * newest step of the history. Text that has been run remains as a step to which the user can
+ * return.
  */
 import { useCallback, useEffect, useLayoutEffect, useRef } from "react";
 import { keepState, type PageState, stateFromHash } from "./page_state.ts";
 
-/** How long to wait before a change is saved. Saving at every keystroke would be too often. */
+/**
+ * The time to wait before a change is saved, in milliseconds, because saving at every keystroke
+ * would be too often.
+ */
 const KEEP_MS = 250;
 
 interface Kept {
@@ -15,7 +18,7 @@ interface Kept {
 }
 
 export interface KeptPage {
-  /** Called when the text or the page has changed. */
+  /** Called when the editor's text or the page has changed. */
   readonly changed: (now: Kept) => void;
   /** Called when the shown text has been run, which makes it a step of the history. */
   readonly ran: (now: Kept) => void;
@@ -24,7 +27,7 @@ export interface KeptPage {
 export function usePageState(userId: string, onBack: (state: PageState) => void): KeptPage {
   const waiting = useRef<Kept>(undefined);
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
-  /** Whether the newest step of the history is one that the user can return to. */
+  /** Whether the newest step of the history is a step to which the user can return. */
   const isRun = useRef(true);
   const goBack = useRef(onBack);
   goBack.current = onBack;
@@ -71,7 +74,7 @@ export function usePageState(userId: string, onBack: (state: PageState) => void)
     };
   }, [flush]);
 
-  // When a session ends, this runs before all other effects.
+  // When a session ends, this layout effect saves the text before all other effects run.
   useLayoutEffect(() => flush, [flush]);
   return { changed, ran };
 }

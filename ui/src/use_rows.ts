@@ -1,15 +1,15 @@
 /**
- * The rows of a query, kept up to date by following it. The page about rights thus also shows
- * changes made by others, without a refresh button.
+ * Provides the rows of a query, kept up to date by following it. The page about rights thus also
+ * shows changes made by other people, without a refresh button.
  */
 import { useEffect, useState } from "react";
 import type { CellObject, ServerError } from "../../src/client/mod.ts";
 import { db } from "./database.ts";
 
 export interface FollowedRows {
-  /** The rows; undefined until they are complete. */
+  /** The rows of the query; undefined until they are complete. */
   readonly rows: readonly CellObject[] | undefined;
-  /** Why the live query has ended; undefined while it is running. */
+  /** The error with which the live query has ended; undefined while it is running. */
   readonly error: ServerError | undefined;
 }
 

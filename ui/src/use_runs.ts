@@ -1,6 +1,6 @@
 /**
- * Manages what happens to the editor's text: it is running, it has results, or one of its queries
- * is being followed.
+ * Manages the state of the editor's text: it is running, it has results, or one of its queries is
+ * being followed.
  */
 import { type RefObject, useEffect, useRef, useState } from "react";
 import { ServerError } from "../../src/client/mod.ts";
@@ -16,13 +16,13 @@ import { strings } from "./strings.ts";
 /** The outcome of running statements. */
 interface Answer {
   readonly entries: readonly ReadEntry[];
-  /** How long the run took, in milliseconds; undefined until all of it has succeeded. */
+  /** The duration of the run, in milliseconds; undefined until all of it has succeeded. */
   readonly tookMs: number | undefined;
   readonly failure: Failure | undefined;
   /** Whether the user stopped the run. */
   readonly isStopped: boolean;
   /**
-   * Whether the server ended the run after its first rows, because the page stopped reading or the
+   * Whether the server ended the run after the first rows, because the page stopped reading or the
    * run was killed.
    */
   readonly isLeft: boolean;
@@ -67,7 +67,7 @@ export type Outcome =
       readonly run: number;
       readonly submitted: Submitted;
       readonly query: FollowedQuery;
-      /** Whether the page changes the rows itself. */
+      /** Whether the page itself changes the rows. */
       readonly isExample: boolean;
     };
 
@@ -78,7 +78,7 @@ export interface Runs {
   /** Closes a live view. */
   readonly clear: () => void;
   /**
-   * Marks the position of an error in the editor. Returns the failure, with its position in the
+   * Marks the position of an error in the editor. Returns the failure with its position in the
    * editor's text.
    */
   readonly place: (error: unknown, submitted: Submitted) => Failure;
@@ -89,7 +89,10 @@ export function useRuns(
   onAnswer: (entries: readonly ReadEntry[]) => void,
 ): Runs {
   const count = useRef(0);
-  /** Aborting it ends the previous run's response if that has not been read completely. */
+  /**
+   * Aborting the controller ends the response to the previous run if it has not been read
+   * completely.
+   */
   const latest = useRef<AbortController>(undefined);
   useEffect(() => () => latest.current?.abort(), []);
   const [outcome, setOutcome] = useState<Outcome>({ kind: "none" });
@@ -159,7 +162,7 @@ export function useRuns(
   return { outcome, start, clear, place };
 }
 
-/** Continues reading. Returns the results so far. */
+/** Continues reading the response to a run. Returns the results so far. */
 async function answerOf(reader: RunReader, place: (error: unknown) => Failure): Promise<Answer> {
   const answer = (rest: Partial<Answer>): Answer => ({
     ...NO_ANSWER,
@@ -209,7 +212,10 @@ function readingOf({
     isAllWanted = false;
     present(false);
   };
-  /** If all rows are requested during another read, that read goes on until it has all of them. */
+  /**
+   * Reads more rows. If all rows are requested during another read, that read continues until it
+   * has all of them.
+   */
   const go = (isAll: boolean): Promise<void> => {
     isAllWanted ||= isAll;
     busy ??= readOn();

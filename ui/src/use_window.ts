@@ -3,8 +3,9 @@
  *
  * Browsers limit the height of an element to about ten million pixels, but a table may be taller
  * than that. The scroll range is then shorter than the table: a long scroll, for example with the
- * bar, moves proportionally through the table, while a short one, for example with the wheel,
- * moves by its number of pixels. When scrolling stops, the bar is moved to its proper position.
+ * scroll bar, moves proportionally through the table, while a short scroll, for example with the
+ * wheel, moves by its number of pixels. When scrolling stops, the bar is moved to its proper
+ * position.
  */
 import { type RefObject, useCallback, useLayoutEffect, useReducer, useRef } from "react";
 
@@ -13,27 +14,30 @@ const ROW_HEIGHT = 28;
 /** The height of the header in pixels. The rows begin below it. */
 const HEADER_HEIGHT = 42;
 const BODY_HEIGHT_MAX = 8_000_000;
-/** How many rows are drawn beyond the visible ones, both above and below. */
+/** The number of rows drawn beyond the visible rows, both above and below. */
 const OVERSCAN = 12;
 const REST_MS = 150;
 
 export interface RowWindow {
-  /** The first row that is drawn. `end` is the exclusive end. */
+  /** The first drawn row. `end` is the exclusive end of the drawn rows. */
   readonly first: number;
   readonly end: number;
   readonly bodyHeight: number;
   /** Returns the distance from the top of the body to a row, in pixels. */
   readonly topOf: (index: number) => number;
-  /** Returns the row at the upper edge of the visible part. */
+  /** Returns the row at the upper edge of the visible part of the table. */
   readonly topRow: () => number;
   /** Scrolls a row into view. */
   readonly reveal: (index: number, rowCount?: number) => void;
-  /** Moves the visible part by a number of rows. */
+  /** Moves the visible part of the table by a number of rows. */
   readonly moveBy: (rows: number) => void;
 }
 
 interface Position {
-  /** The distance from the top of the whole table to the upper edge, in pixels of the table. */
+  /**
+   * The distance from the top of the whole table to the upper edge of the visible part, in pixels
+   * of the table.
+   */
   tableTop: number;
   /** The position of the scroll bar when `tableTop` was determined. */
   scrollTop: number;
@@ -154,7 +158,7 @@ function useScrolls(
       if (sizes.isScaled) timer = setTimeout(rest, REST_MS);
       redraw();
     };
-    // A press on the element itself always hits one of its scroll bars.
+    // A press on the scrolling element itself always hits one of its scroll bars.
     const onPress = ({ target }: Event): void => {
       now.isDragged = target === element;
     };

@@ -31,12 +31,14 @@ interface Listed {
   readonly state: ListState;
 }
 
-/** How often the list is updated with tables created elsewhere. */
+/**
+ * The interval at which the table list is updated with tables created elsewhere, in milliseconds.
+ */
 const TABLES_MS = 5000;
 
 /**
- * Returns the current tables. They are read again after a run that may have changed them, and at
- * intervals.
+ * Returns the current tables. The list is read again at intervals, and after a run that may have
+ * changed it.
  */
 function useTables(): Listed & { reload: () => void } {
   const [listed, setListed] = useState<Listed>({ tables: [], state: "loading" });
@@ -49,7 +51,7 @@ function useTables(): Listed & { reload: () => void } {
           return isSame ? before : { tables, state: "ready" };
         }),
       (error: unknown) => {
-        // Without the list, the rest of the page works, and the next run reports the error.
+        // Without the table list, the rest of the page works, and the next run reports the error.
         if (!(error instanceof ServerError || error instanceof ConnectionError)) throw error;
         setListed(({ tables }) => ({ tables, state: "failed" }));
       },
@@ -79,8 +81,8 @@ export function Workbench({ userId }: { readonly userId: string }): ReactNode {
     if (mayBeRead || entries.some(isDefinition)) reload();
   });
   /**
-   * A live view may start by itself, because it changes nothing. Only the example waits for the
-   * user.
+   * Switches the live view on or off. A live view may start by itself, because it changes nothing.
+   * Only the example waits for the user.
    */
   const show = (isFollowed: boolean, text: string): void => {
     setLive(isFollowed);
@@ -192,7 +194,7 @@ function StopButton({
   const button = useRef<HTMLButtonElement>(null);
   useLayoutEffect(() => {
     const { current: element } = button;
-    // The button disappears when the run ends, but the focus must not get lost.
+    // The focus must not be lost when the run ends and the button disappears.
     return () => {
       if (document.activeElement === element) focusAfter.current?.focus();
     };
@@ -249,7 +251,8 @@ function OutcomeView({ onGoTo, onLiveError, outcome }: OutcomeProps): ReactNode 
       ) : (
         failure && <FailureBox failure={failure} sql={submitted.text} onGoTo={onGoTo} />
       );
-      // A run that fails while more rows are being read reports the failure itself.
+      // If a run fails while more rows are being read, the new key makes its results show the
+      // failure first.
       const key = `${run}${end === undefined ? "" : " ended"}`;
       return <Results key={key} {...{ entries, tookMs, isStopped, reading }} failure={end} />;
     }
@@ -271,7 +274,7 @@ function Stopped({ isLeft, rows }: StoppedProps): ReactNode {
   );
 }
 
-/** Marks the error's position once, when the error occurs. */
+/** Marks the position of an error once, when the error occurs. */
 function LiveFailure({
   error,
   onGoTo,
@@ -289,7 +292,8 @@ function LiveFailure({
 }
 
 /**
- * Whether a statement may have changed the tables. Statements that change or return rows have not.
+ * Whether a statement may have changed the tables. Statements that change or return rows have not
+ * changed them.
  */
 function isDefinition({ entry: { last_seq: lastSeq, schema } }: ReadEntry): boolean {
   return schema === undefined && lastSeq === undefined;

@@ -1,6 +1,7 @@
 /**
- * Verifies that a request goes only to a checked address, whatever DNS responses arrive and when.
- * The test controls the resolver, and a receiver on this machine counts the requests it gets.
+ * Verifies that a request goes only to a checked address, whatever DNS responses arrive and
+ * whenever they arrive. The test controls the resolver, and a receiver on this machine counts the
+ * requests it gets.
  */
 import { afterAll, beforeEach, expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";
