@@ -65,7 +65,7 @@ describe.each(["verify", "repair"] as const)(
       const other = join(directory, "other");
       mkdirSync(other);
       writeFileSync(join(other, "precious.txt"), "x");
-      expectRefusal([other], /it is not a data directory/);
+      expectRefusal([other], /the directory is not a data directory/);
       expect(readdirSync(other)).toEqual(["precious.txt"]);
     });
 

@@ -164,7 +164,7 @@ test("an address may leave 16 MiB of bodies unfinished before a login", async ()
   const kept = heads(256, login, "Content-Length: 65536");
   expect(await small(ann)).toBe(200);
   const [last] = heads(1, login, "Content-Length: 65536");
-  expect(await last?.answer).toMatch(/^HTTP\/1.1 429 [^]*requests of this address/);
+  expect(await last?.answer).toMatch(/^HTTP\/1.1 429 [^]*requests in progress from this address/);
   expect(kept.some(({ isAnswered }) => isAnswered)).toBe(false);
   expect(await small(ann)).toBe(200);
   for (const request of kept) request.leave();

@@ -102,12 +102,6 @@ export const LISTED_DIFFERENCES: readonly ListedDifference[] = [
       /\bexcpt_test4\b/.test(sql) && ours.kind === "rows" && isRows(theirs),
   },
   {
-    cause: "a back reference tries every branch",
-    isMet: ({ sql, ours, theirs }) =>
-      /~\s*'[^']*\([^']*\|[^']*\\\d/.test(sql) &&
-      haveSameRows(renamed(ours, "true"), renamed(theirs, "f")),
-  },
-  {
     cause: "a sample consists of other rows",
     isMet: ({ sql, ours, theirs }) =>
       /\btablesample(?!_v)/i.test(sql) && isRows(ours) && isRows(theirs),

@@ -1,7 +1,5 @@
 /**
- * Implements regular expressions that run in linear time for every text and every pattern without
- * back references. Patterns with back references try one alternative after another
- * (`regex_backtrack.ts`).
+ * Implements regular expressions that run in linear time for every pattern and text.
  *
  * `test` builds the states of a deterministic automaton on demand, and discards them when there
  * are too many. `exec` must find the positions of groups, so it runs the compiled program itself
@@ -12,9 +10,7 @@
 
 import { assert } from "../../../base/assert.ts";
 import type { CallEffort } from "../base/call_effort.ts";
-import { BacktrackSearch } from "./regex_backtrack.ts";
 import { regexEffort } from "./regex_effort.ts";
-import { LookFinder } from "./regex_looks.ts";
 import {
   assertionHolds,
   END_OF_TEXT,
@@ -67,36 +63,21 @@ const FOUND_STEPS = 32;
 /** The largest step number, which must fit in an element of `#visited`. */
 const STEP_MAX = 2 ** 32 - 1;
 
-/** Compiles a regular expression. @throws {DatabaseError} INVALID_VALUE */
+/** Compiles a regular expression. @throws {DatabaseError} INVALID_VALUE, UNSUPPORTED_FEATURE */
 export function compileRegex(pattern: string, flags: string): Regex {
   const program = compileProgram(pattern, flags);
-  const looks = new LookFinder(program.looks);
-  let search: BacktrackSearch | RegexSearch | undefined;
+  let search: RegexSearch | undefined;
   const find = (text: string, from: number, effort: CallEffort): RegexMatch | undefined => {
-    search ??= program.hasReferences
-      ? new BacktrackSearch(program, looks)
-      : new RegexSearch(program, looks);
+    search ??= new RegexSearch(program);
     return search.find(text, from, effort);
   };
+  const machine = new Machine(program, find);
+  const isPlain = flags === "" && /^[\w ]*$/.test(pattern);
   return {
     groupCount: program.groupCount,
-    test: testOf(program, find, flags === "" ? pattern : undefined),
+    test: isPlain ? (text) => text.includes(pattern) : (text) => machine.test(text),
     exec: (text, from, effort = regexEffort()) => find(text, from, effort),
   };
-}
-
-/**
- * Returns the test of a pattern.
- *
- * @param plain The pattern, if it has no flags.
- */
-function testOf(program: RegexProgram, find: Find, plain: string | undefined): Regex["test"] {
-  if (plain !== undefined && /^[\w ]*$/.test(plain)) return (text) => text.includes(plain);
-  // A state of the automaton does not distinguish the positions at which look-arounds hold.
-  if (program.hasReferences || program.looks.length > 0)
-    return (text) => find(text, 0, regexEffort()) !== undefined;
-  const machine = new Machine(program, find);
-  return (text) => machine.test(text);
 }
 
 /**

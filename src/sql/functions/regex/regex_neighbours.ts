@@ -15,13 +15,6 @@ const OTHER: Neighbour = 3;
 /** The code that represents the end of the text. */
 export const END_OF_TEXT = -1;
 
-/** Returns the character that ends at a position, which must not be the start of the text. */
-export function codeBefore(text: string, at: number): number {
-  const unit = text.charCodeAt(at - 1);
-  const isSecondHalf = unit >= 0xdc00 && unit <= 0xdfff && at >= 2;
-  return isSecondHalf ? (text.codePointAt(at - 2) ?? unit) : unit;
-}
-
 export function neighbourOf(code: number): Neighbour {
   if (code === END_OF_TEXT) return NOTHING;
   if (code === 0x0a) return LINE_END;

@@ -1,20 +1,13 @@
 /**
  * Compiles regular expressions into programs for a machine that follows several threads at once
- * (Thompson 1968, Pike 1987). The running time is text length × program length for every pattern
- * without back references.
+ * (Thompson 1968, Pike 1987). The running time is text length × program length for every pattern.
  *
  *     set s      consume a character of set s, go to the next instruction
  *     split a b  go to both, a preferred
  *     jump a     go to a
  *     save n     record the position in slot n, continue
  *     assert k   continue if assertion k holds here
- *     look k     continue if look-ahead or look-behind k holds here, or if it does not
  *     match      done
- *
- * Programs with back references have two more instructions:
- *
- *     reference n  consume the text of group n
- *     forget n     clear group n, because a repetition that contains it begins again
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { type CharacterSet, unionOfSets } from "./regex_sets.ts";
@@ -26,23 +19,10 @@ export type Instruction =
   | { readonly op: "jump"; readonly to: number }
   | { readonly op: "save"; readonly slot: number }
   | { readonly op: "assert"; readonly assertion: Assertion }
-  | { readonly op: "look"; readonly look: number; readonly isNegated: boolean }
-  | { readonly op: "reference"; readonly group: number; readonly ignoreCase: boolean }
-  | { readonly op: "forget"; readonly group: number }
   | { readonly op: "match" };
-
-/** The pattern of a look-ahead or look-behind. */
-export interface LookProgram {
-  readonly isAhead: boolean;
-  /** The instructions; those of a look-ahead match the text backward. */
-  readonly instructions: readonly Instruction[];
-}
 
 export interface RegexProgram {
   readonly instructions: readonly Instruction[];
-  /** The look-aheads and look-behinds. One that contains others follows them. */
-  readonly looks: readonly LookProgram[];
-  readonly hasReferences: boolean;
   readonly groupCount: number;
   /** Whether the shortest match that begins at a position is preferred to the longest match. */
   readonly isShortest: boolean;
@@ -58,20 +38,18 @@ const INSTRUCTIONS_MAX = 4000;
 
 /**
  * Compiles a pattern into a program.
- * @throws {DatabaseError} INVALID_VALUE
+ * @throws {DatabaseError} INVALID_VALUE, UNSUPPORTED_FEATURE
  */
 export function compileProgram(pattern: string, flags: string): RegexProgram {
-  const { root, groupCount, hasReferences } = parseRegex(pattern, flags);
-  const looks: LookProgram[] = [];
-  const emitter = new Emitter({ looks, hasReferences });
+  const { root, groupCount } = parseRegex(pattern, flags);
+  const emitter = new Emitter();
   emitter.emit({ op: "save", slot: 0 });
   emitter.node(root);
   emitter.emit({ op: "save", slot: 1 });
   emitter.emit({ op: "match" });
   const { instructions } = emitter;
   const isShortest = prefersShort(root);
-  const firstSet = firstSetOf(instructions);
-  return { instructions, looks, hasReferences, groupCount, isShortest, firstSet };
+  return { instructions, groupCount, isShortest, firstSet: firstSetOf(instructions) };
 }
 
 /**
@@ -89,31 +67,17 @@ function firstSetOf(instructions: readonly Instruction[]): CharacterSet | undefi
     visited.add(place);
     const instruction = instructions[place];
     if (instruction === undefined || instruction.op === "match") return undefined;
-    if (instruction.op === "reference") return undefined;
     if (instruction.op === "set") sets.push(instruction.set);
     else if (instruction.op === "split") stack.push(instruction.preferred, instruction.other);
     else stack.push(instruction.op === "jump" ? instruction.to : place + 1);
   }
 }
 
-/** The parts of a pattern that the emitters of the pattern and of its assertions share. */
-interface EmitterParts {
-  readonly looks: LookProgram[];
-  readonly hasReferences: boolean;
-}
-
 class Emitter {
   readonly instructions: Instruction[] = [];
-  readonly #parts: EmitterParts;
-
-  constructor(parts: EmitterParts) {
-    this.#parts = parts;
-  }
 
   emit(instruction: Instruction): number {
-    const { looks } = this.#parts;
-    const others = looks.reduce((sum, { instructions }) => sum + instructions.length, 0);
-    if (this.instructions.length + others >= INSTRUCTIONS_MAX) {
+    if (this.instructions.length >= INSTRUCTIONS_MAX) {
       throw new DatabaseError(
         "INVALID_VALUE",
         "Cannot use the regular expression: with its {m,n} repetitions expanded, it is too long",
@@ -145,22 +109,7 @@ class Emitter {
         return;
       case "repeat":
         this.#repeat(node);
-        return;
-      case "look":
-        this.#look(node);
-        return;
-      case "reference":
-        this.emit({ op: "reference", group: node.index, ignoreCase: node.ignoreCase });
     }
-  }
-
-  #look({ isAhead, isNegated, item }: RegexNode & { kind: "look" }): void {
-    const { looks } = this.#parts;
-    const emitter = new Emitter(this.#parts);
-    emitter.node(isAhead ? reversed(item) : item);
-    emitter.emit({ op: "match" });
-    const look = looks.push({ isAhead, instructions: emitter.instructions }) - 1;
-    this.emit({ op: "look", look, isNegated });
   }
 
   get #next(): number {
@@ -193,15 +142,10 @@ class Emitter {
   }
 
   #repeat({ item, min, max, isLazy }: RegexNode & { kind: "repeat" }): void {
-    const groups = this.#parts.hasReferences ? groupsIn(item) : [];
-    const repetition = (): void => {
-      for (const group of groups) this.emit({ op: "forget", group });
-      this.node(item);
-    };
-    for (let count = 0; count < min; count += 1) repetition();
+    for (let count = 0; count < min; count += 1) this.node(item);
     if (max === undefined) {
       const split = this.emit({ op: "jump", to: 0 });
-      repetition();
+      this.node(item);
       this.emit({ op: "jump", to: split });
       this.#split(split, isLazy);
       return;
@@ -209,7 +153,7 @@ class Emitter {
     const splits: number[] = [];
     for (let count = min; count < max; count += 1) {
       splits.push(this.emit({ op: "jump", to: 0 }));
-      repetition();
+      this.node(item);
     }
     for (const split of splits) this.#split(split, isLazy);
   }
@@ -224,38 +168,5 @@ class Emitter {
     this.instructions[at] = isLazy
       ? { op: "split", preferred: leave, other: enter }
       : { op: "split", preferred: enter, other: leave };
-  }
-}
-
-/** Returns the groups within a node. */
-function groupsIn(node: RegexNode): number[] {
-  switch (node.kind) {
-    case "group":
-      return [node.index, ...groupsIn(node.item)];
-    case "repeat":
-      return groupsIn(node.item);
-    case "sequence":
-    case "choice":
-      return node.items.flatMap(groupsIn);
-    default:
-      return [];
-  }
-}
-
-/**
- * Returns a node that matches the same texts backward. Assertions test a position, so they stay as
- * they are.
- */
-function reversed(node: RegexNode): RegexNode {
-  switch (node.kind) {
-    case "sequence":
-      return { ...node, items: node.items.map(reversed).toReversed() };
-    case "choice":
-      return { ...node, items: node.items.map(reversed) };
-    case "repeat":
-    case "group":
-      return { ...node, item: reversed(node.item) };
-    default:
-      return node;
   }
 }

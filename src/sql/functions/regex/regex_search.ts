@@ -6,10 +6,8 @@
 
 import { assert } from "../../../base/assert.ts";
 import type { CallEffort } from "../base/call_effort.ts";
-import { type LookFinder, type LookTables, NO_TABLES } from "./regex_looks.ts";
 import {
   assertionHolds,
-  codeBefore,
   END_OF_TEXT,
   type Neighbour,
   NOTHING,
@@ -33,8 +31,7 @@ const SPLIT = 1;
 const JUMP = 2;
 const SAVE = 3;
 const ASSERT = 4;
-const LOOK = 5;
-const MATCH = 6;
+const MATCH = 5;
 
 /**
  * The number of steps that are charged to the budget at a time. Charging each character separately
@@ -86,15 +83,12 @@ export class RegexSearch {
   readonly #operations: Uint8Array;
   /**
    * The first operand of each instruction: a jump target (of a split, the preferred one), a slot,
-   * or the number of a set, an assertion or a look-around.
+   * or the number of a set or assertion.
    */
   readonly #first: Int32Array;
   readonly #second: Int32Array;
   readonly #sets: QuickSet[] = [];
   readonly #assertions: Assertion[] = [];
-  readonly #looks: LookFinder;
-  /** Where the look-arounds match in the current text. */
-  #tables: LookTables = NO_TABLES;
   readonly #startSet: QuickSet | undefined;
   readonly #slotCount: number;
   readonly #isShortest: boolean;
@@ -117,9 +111,8 @@ export class RegexSearch {
   #before: Neighbour = NOTHING;
   #after: Neighbour = NOTHING;
 
-  constructor({ firstSet, groupCount, instructions, isShortest }: RegexProgram, looks: LookFinder) {
+  constructor({ firstSet, groupCount, instructions, isShortest }: RegexProgram) {
     const { length } = instructions;
-    this.#looks = looks;
     this.#isShortest = isShortest;
     this.#operations = new Uint8Array(length);
     this.#first = new Int32Array(length);
@@ -155,16 +148,8 @@ export class RegexSearch {
         case "assert":
           this.#put(place, ASSERT, this.#assertions.push(instruction.assertion) - 1);
           break;
-        case "look":
-          this.#put(place, LOOK, instruction.look, instruction.isNegated ? 1 : 0);
-          break;
         case "match":
           this.#put(place, MATCH, 0);
-          break;
-        default:
-          throw new Error(
-            "regular expression: a back reference reached the search without backtracking",
-          );
       }
     }
   }
@@ -176,10 +161,8 @@ export class RegexSearch {
    */
   find(text: string, start: number, effort: CallEffort): RegexMatch | undefined {
     try {
-      this.#tables = this.#looks.tablesFor(text, effort);
       return this.#find(text, start, effort);
     } finally {
-      this.#tables = NO_TABLES;
       this.#shrink(this.#threads);
       this.#shrink(this.#next);
     }
@@ -356,28 +339,22 @@ export class RegexSearch {
           depth += 3;
           slots[first] = at;
           break;
-        case ASSERT:
-        case LOOK:
-          if (!this.#holds(place, at)) break;
+        case ASSERT: {
+          const assertion = this.#assertions[first];
+          assert(
+            assertion !== undefined,
+            "regular expression: assertion index is outside the program",
+          );
+          if (!assertionHolds(assertion, this.#before, this.#after)) break;
           stack[depth] = place + 1;
           depth += 1;
           break;
+        }
         default:
           this.#noteMatch(at);
       }
     }
     return steps;
-  }
-
-  /** Whether the assertion or look-around at a program position holds. */
-  #holds(place: number, at: number): boolean {
-    const number = this.#first[place] ?? 0;
-    if (this.#operations[place] === LOOK) {
-      return this.#tables[number]?.[at] !== this.#second[place];
-    }
-    const assertion = this.#assertions[number];
-    assert(assertion !== undefined, "regular expression: assertion index is outside the program");
-    return assertionHolds(assertion, this.#before, this.#after);
   }
 
   #keep(place: number): void {
@@ -408,4 +385,10 @@ function positionsIn(slots: Int32Array): number[] {
 
 function isIn({ ascii, set }: QuickSet, code: number): boolean {
   return code < ASCII_COUNT ? ascii[code] === 1 : hasCharacter(set, code);
+}
+
+function codeBefore(text: string, at: number): number {
+  const unit = text.charCodeAt(at - 1);
+  const isSecondHalf = unit >= 0xdc00 && unit <= 0xdfff && at >= 2;
+  return isSecondHalf ? (text.codePointAt(at - 2) ?? unit) : unit;
 }

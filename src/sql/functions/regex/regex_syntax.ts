@@ -1,11 +1,10 @@
 /**
- * Parses regular expressions into trees. The syntax is that of PostgreSQL's advanced regular
- * expressions.
+ * Parses regular expressions into trees. The syntax is the linear-time subset of PostgreSQL's
+ * advanced regular expressions.
  *
  *     expression   branch { "|" branch }
- *     branch       { atom [ quantifier ] | look }
+ *     branch       { atom [ quantifier ] }
  *     atom         character | "." | "[…]" | "^" | "$" | "\" escape | "(" [ "?:" ] expression ")"
- *     look         "(" ( "?=" | "?!" | "?<=" | "?<!" ) expression ")"
  *     quantifier   ( "*" | "+" | "?" | "{m}" | "{m,}" | "{m,n}" ) [ "?" ]
  */
 import { DatabaseError } from "../../../base/errors.ts";
@@ -51,26 +50,12 @@ export type RegexNode =
        */
       readonly isFixed: boolean;
     }
-  | { readonly kind: "group"; readonly item: RegexNode; readonly index: number }
-  | {
-      /** A look-ahead or look-behind, which tests the text at a position and consumes nothing. */
-      readonly kind: "look";
-      readonly item: RegexNode;
-      readonly isAhead: boolean;
-      readonly isNegated: boolean;
-    }
-  | {
-      /** A back reference, which matches the text that a group has matched. */
-      readonly kind: "reference";
-      readonly index: number;
-      readonly ignoreCase: boolean;
-    };
+  | { readonly kind: "group"; readonly item: RegexNode; readonly index: number };
 
 export interface RegexSyntax {
   readonly root: RegexNode;
   /** The number of capturing groups, excluding the whole match. */
   readonly groupCount: number;
-  readonly hasReferences: boolean;
 }
 
 /**
@@ -149,7 +134,7 @@ function withoutBlanks(pattern: string): string {
   return pattern.replaceAll(EXPANDED_PART, (part, dropped) => (dropped === undefined ? part : ""));
 }
 
-/** Parses a regular expression. @throws {DatabaseError} INVALID_VALUE */
+/** Parses a regular expression. @throws {DatabaseError} INVALID_VALUE, UNSUPPORTED_FEATURE */
 export function parseRegex(pattern: string, flags: string): RegexSyntax {
   return new RegexParser(pattern, flags).parse();
 }
@@ -165,11 +150,6 @@ class RegexParser {
   #bracketsCost = 0;
   #at = 0;
   #groupCount = 0;
-  /** The groups that end before the current position. Only these can be referred to. */
-  readonly #endedGroups = new Set<number>();
-  #hasReferences = false;
-  /** The number of look-aheads and look-behinds around the current position. */
-  #lookDepth = 0;
   #depth = 0;
 
   constructor(pattern: string, flags: string) {
@@ -193,7 +173,7 @@ class RegexParser {
   parse(): RegexSyntax {
     const root = this.#expression();
     if (this.#at < this.pattern.length) throw this.#malformed("the parentheses are not balanced");
-    return { root, groupCount: this.#groupCount, hasReferences: this.#hasReferences };
+    return { root, groupCount: this.#groupCount };
   }
 
   #expression(): RegexNode {
@@ -223,8 +203,7 @@ class RegexParser {
   #quantified(item: RegexNode): RegexNode {
     const bounds = this.#quantifier();
     if (bounds === undefined) return item;
-    if (item.kind === "assert" || item.kind === "look")
-      throw this.#malformed("a quantifier has nothing to repeat");
+    if (item.kind === "assert") throw this.#malformed("a quantifier has nothing to repeat");
     const isLazy = this.pattern[this.#at] === "?";
     if (isLazy) this.#at += 1;
     const next = this.pattern[this.#at] ?? "";
@@ -297,35 +276,25 @@ class RegexParser {
     this.#at += 1;
     let index = 0;
     if (this.pattern[this.#at] === "?") {
-      const look = /^\?<?[=!]/.exec(this.pattern.slice(this.#at, this.#at + 3))?.[0];
-      if (look !== undefined) return this.#look(look);
-      if (this.pattern[this.#at + 1] !== ":")
+      const rest = this.pattern.slice(this.#at, this.#at + 3);
+      if (/^\?(?:=|!|<=|<!)/.test(rest)) {
+        throw new DatabaseError(
+          "UNSUPPORTED_FEATURE",
+          `Cannot match ${excerpt(this.pattern)}: look-ahead and look-behind are not ` +
+            "supported, because they cannot be matched in linear time",
+        );
+      }
+      if (!rest.startsWith("?:"))
         throw this.#malformed("a group starts with (? and an unknown character");
       this.#at += 2;
-    } else if (this.#lookDepth === 0) {
+    } else {
       this.#groupCount += 1;
       index = this.#groupCount;
     }
-    const item = this.#groupContent();
-    if (index === 0) return item;
-    this.#endedGroups.add(index);
-    return { kind: "group", item, index };
-  }
-
-  #groupContent(): RegexNode {
     const item = this.#expression();
     if (this.pattern[this.#at] !== ")") throw this.#malformed("the parentheses are not balanced");
     this.#at += 1;
-    return item;
-  }
-
-  /** Parses the rest of a look-ahead or look-behind. As in PostgreSQL, it captures no groups. */
-  #look(sign: string): RegexNode {
-    this.#at += sign.length;
-    this.#lookDepth += 1;
-    const item = this.#groupContent();
-    this.#lookDepth -= 1;
-    return { kind: "look", item, isAhead: !sign.includes("<"), isNegated: sign.endsWith("!") };
+    return index === 0 ? item : { kind: "group", item, index };
   }
 
   #bracket(): RegexNode {
@@ -376,36 +345,18 @@ class RegexParser {
       this.#at += 2;
       return { kind: "set", set };
     }
-    if (/[1-9]/.test(letter)) return this.#reference();
+    if (/[1-9]/.test(letter)) {
+      throw new DatabaseError(
+        "UNSUPPORTED_FEATURE",
+        `Cannot match ${excerpt(this.pattern)}: back references are not supported, because ` +
+          "they cannot be matched in linear time",
+      );
+    }
     const { code, end } = readCharacterEscape(this.pattern, this.#at, (what) =>
       this.#malformed(what),
     );
     this.#at = end;
     return this.#literal(code);
-  }
-
-  /**
-   * Parses a back reference. Several digits that exceed the number of groups are an octal code, as
-   * in PostgreSQL.
-   */
-  #reference(): RegexNode {
-    const rest = this.pattern.slice(this.#at + 1, this.#at + 4);
-    const digits = /^\d+/.exec(rest)?.[0] ?? "";
-    const index = Number(digits);
-    if (digits.length > 1 && index > this.#groupCount) {
-      const octal = /^(?:[0-3][0-7]{2}|[0-7]{1,2})/.exec(rest)?.[0];
-      if (octal === undefined) throw this.#malformed("an escape begins with \\8 or \\9");
-      this.#at += 1 + octal.length;
-      return this.#literal(Number.parseInt(octal, 8));
-    }
-    if (this.#lookDepth > 0)
-      throw this.#malformed("a look-ahead or look-behind contains a back reference");
-    if (!this.#endedGroups.has(index)) {
-      throw this.#malformed(`\\${index} refers to a group that does not end before it`);
-    }
-    this.#at += 1 + digits.length;
-    this.#hasReferences = true;
-    return { kind: "reference", index, ignoreCase: this.#flags.ignoreCase };
   }
 
   #malformed(what: string): DatabaseError {

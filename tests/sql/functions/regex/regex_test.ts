@@ -18,13 +18,9 @@ function randomPattern(random: () => number, depth: number): string {
   const kind = random();
   if (depth > 3 || kind < 0.4)
     return pick(["a", "b", "c", ".", "[ab]", "[^a]", "\\w", "\\d", "\\s"]);
-  if (kind < 0.44)
-    return `(${pick(["?=", "?!", "?<=", "?<!"])}${randomPattern(random, depth + 1)})`;
   if (kind < 0.6) {
     const item = randomPattern(random, depth + 1);
-    // Engines disagree on whether an empty iteration of a repetition counts, and a look-around may
-    // be all that an iteration consists of.
-    if (item.includes("(?<") || /\(\?[=!]/.test(item)) return item;
+    // Engines disagree on whether an empty iteration of a repetition counts.
     if (new RegExp(`^(?:${item})$`).test("")) return item;
     const isSimple = item.length === 1 || /^(?:\[[^\]]*\]|\\.)$/.test(item);
     const quantifier = pick(["*", "+", "?", "*?", "+?", "??", "{2}", "{1,2}", "{0,1}?", "{2,}"]);
@@ -63,8 +59,6 @@ test("test agrees with RegExp on random patterns, and exec finds no shorter matc
     // RegExp prefers the alternative written first; PostgreSQL prefers the longest match.
     const found = text.slice(match[0], match[1]);
     expect(found, what).toStartWith(native[0]);
-    // A look-around may test text outside the match.
-    if (/\(\?<?[=!]/.test(pattern)) continue;
     expect(found, what).toMatch(new RegExp(`^(?:${pattern})$`, "s"));
   }
 });
@@ -105,26 +99,6 @@ test.each([
   ["", "", "", true],
   ["", "^$", "", true],
   ["ab", "(?:a|ab)$", "", true],
-  ["x1y", "(?<=[a-z])\\d(?=[a-z])", "", true],
-  ["foobar", "(?<!foo)bar", "", false],
-  ["foo bar", "^(?!.*baz).*bar$", "", true],
-  ["foo baz bar", "^(?!.*baz).*bar$", "", false],
-  ["price: 7€", "\\d+(?=€)", "", true],
-  ["😀x", "(?<=😀)x", "", true],
-  ["x😀", "x(?=😀$)", "", true],
-  ["a\nb", "(?<=^a\\n)b", "", true],
-  ["abc", "(?<=(?!b)a(?=b))b", "", true],
-  ["abc", "(?=(?:a(?=bx)|ab(?<=ab)))abc", "", true],
-  ["hello", "(l)\\1", "", true],
-  ["helo", "(l)\\1", "", false],
-  ["aA", "^(a)\\1$", "i", true],
-  ["aA", "^(a)\\1$", "", false],
-  ["<b>x</b>", "<(\\w+)>.*</\\1>", "", true],
-  ["<b>x</i>", "<(\\w+)>.*</\\1>", "", false],
-  ["abcabcd", "^(.*)\\1d$", "", true],
-  ["aab", "^(?:(a)|b\\1)+$", "", false],
-  ["abab", "(?<=(?:a))(b)a\\1", "", true],
-  ["S", "\\123", "", true],
 ] as const)("%p ~ %p with flags %p is %p", (text, pattern, flags, wanted) => {
   expect(compileRegex(pattern, flags).test(text)).toBe(wanted);
   expect(compileRegex(pattern, flags).exec(text, 0) !== undefined).toBe(wanted);
@@ -146,16 +120,11 @@ test.each([
   ["[[:nope:]]", "INVALID_VALUE"],
   ["^*", "INVALID_VALUE"],
   ["(?<n>a)", "INVALID_VALUE"],
-  ["a\\1", "INVALID_VALUE"],
-  ["(a\\1)", "INVALID_VALUE"],
-  ["(a)\\2", "INVALID_VALUE"],
-  ["(a)\\89", "INVALID_VALUE"],
-  ["(a)(?=\\1)", "INVALID_VALUE"],
-  ["(?=(a))\\1", "INVALID_VALUE"],
-  ["(?=a)*", "INVALID_VALUE"],
-  ["a(?=b", "INVALID_VALUE"],
-  ["(?<!a{255}){2}", "INVALID_VALUE"],
-  ["(?=(?:a{255}){12})(?=(?:b{255}){12})", "INVALID_VALUE"],
+  ["(a)\\1", "UNSUPPORTED_FEATURE"],
+  ["a(?=b)", "UNSUPPORTED_FEATURE"],
+  ["(?!b)a", "UNSUPPORTED_FEATURE"],
+  ["(?<=b)a", "UNSUPPORTED_FEATURE"],
+  ["(?<!b)a", "UNSUPPORTED_FEATURE"],
   ["((((a{255}){255}){255}){255})", "INVALID_VALUE"],
   ["(".repeat(1000), "INVALID_VALUE"],
 ])("the pattern %p raises %s", (pattern, code) => {
@@ -180,22 +149,16 @@ test("matchesOf finds matches that do not overlap, and empty ones between charac
   expect(starts("a*", "baac")).toEqual([0, 1, 3, 4]);
 });
 
-test.each([
-  "(a+)+$",
-  "(a|aa)+$",
-  "(.*a){12}b",
-  "^(a?){60}a{60}$",
-  "(x+x+)+y",
-  "(a*)*b",
-  "(?=(?:a+)+y)a",
-  "(?<=(?:a|aa)+x+(?=x+y))x",
-])("%p ends on a text made to blow up", (pattern) => {
-  const text = `${"a".repeat(20_000)}!${"x".repeat(20_000)}`;
-  const regex = compileRegex(pattern, "");
-  // A matcher that tried every alternative would practically never finish.
-  expect(regex.test(text)).toBe(false);
-  expect(regex.exec(text.slice(0, 2000), 0) !== undefined).toBe(regex.test("a".repeat(2000)));
-});
+test.each(["(a+)+$", "(a|aa)+$", "(.*a){12}b", "^(a?){60}a{60}$", "(x+x+)+y", "(a*)*b"])(
+  "%p ends on a text made to blow up",
+  (pattern) => {
+    const text = `${"a".repeat(20_000)}!${"x".repeat(20_000)}`;
+    const regex = compileRegex(pattern, "");
+    // A matcher that tried every alternative would practically never finish.
+    expect(regex.test(text)).toBe(false);
+    expect(regex.exec(text.slice(0, 2000), 0) !== undefined).toBe(regex.test("a".repeat(2000)));
+  },
+);
 
 test("a pattern with many states drops states instead of keeping them all", () => {
   const regex = compileRegex("(?:a|b)*a(?:a|b){14}c", "");
@@ -225,40 +188,6 @@ test("a search that would take too long is refused, whatever it searches for", (
   // The pattern can still be used after a search has failed.
   expect(all.exec("ba", 0)).toEqual([1, 2]);
   expect(long.exec("aaz", 0)).toEqual([0, 3]);
-});
-
-test("the leftmost match of a pattern with back references wins, and among these the longest", () => {
-  const spans = (pattern: string, text: string): readonly number[] | undefined =>
-    compileRegex(pattern, "").exec(text, 0);
-  expect(spans("(a+)\\1", "xaaaaa")).toEqual([1, 5, 1, 3]);
-  expect(spans("(a+?)\\1", "xaaaaa")).toEqual([1, 3, 1, 2]);
-  expect(spans("(a|ab)(c|bcd)?\\1", "abcda")).toEqual([0, 5, 0, 1, 1, 4]);
-  expect(spans("(x)?y\\1", "yxyx")).toEqual([1, 4, 1, 2]);
-});
-
-test("a search for a back reference ends soon, even if many alternatives fail", () => {
-  const text = "a".repeat(5000);
-  expect(errorCodeOf(() => compileRegex("^(a*)(a*)\\1\\2b", "").test(text))).toBe("LIMIT_EXCEEDED");
-  expect(compileRegex("^(?:(?:a|a)(?:a|aa))*b()\\1", "").test(text.slice(0, 1000))).toBe(false);
-});
-
-test("comparing long groups without regard to case counts towards the effort", () => {
-  const text = "\u0436".repeat(15_000) + "\u0416".repeat(15_000);
-  const branches = Array.from({ length: 100 }, (_, i) => String.raw`\1${"abcde".charAt(i % 5)}`);
-  const regex = compileRegex(`^(\u0436*)(?:${branches.join("|")})`, "i");
-  const startMs = performance.now();
-  expect(errorCodeOf(() => regex.test(text))).toBe("LIMIT_EXCEEDED");
-  expect(performance.now() - startMs).toBeLessThan(5_000);
-  const pair = compileRegex(String.raw`^(\u0436[^b]+)\1$`, "i");
-  expect(pair.test("\u0436\u{10400}\u0416\u{10428}")).toBe(true);
-  expect(pair.test("\u0436\u{10400}\u0416\u{10429}")).toBe(false);
-});
-
-test("look-arounds are found once for all matches in a text", () => {
-  const text = "a1".repeat(100_000);
-  const regex = compileRegex("(?<=a)\\d(?=a|$)", "");
-  expect([...matchesOf(regex, text, 0)].length).toBe(100_000);
-  expect(regex.exec("a1b", 0)).toBeUndefined();
 });
 
 test("a pattern with very many groups finds all of them, more than once", () => {
