@@ -9,7 +9,7 @@ export type Counts = Record<Verdict, number>;
 const NOT_PLAYED = new RegExp(
   [
     // The catalog's tables and views, and the functions that describe catalog objects.
-    String.raw`\bpg_(?:aggregate|am|amop|amproc|attrdef|attribute|auth_members|authid|cast|class|collation|constraint|conversion|cursors|database|db_role_setting|default_acl|depend|description|enum|event_trigger|extension|foreign_\w+|get_\w+|index|indexes|inherits|init_privs|language|largeobject\w*|locks|matviews|namespace|opclass|operator|opfamily|partitioned_table|policies|policy|prepared_\w+|proc|publication\w*|range|relation\w*|replication\w*|rewrite|roles|rules|seclabel\w*|sequence|sequences|settings|shdepend|shdescription|stat\w*|subscription\w*|tables|tablespace|total_\w+|transform|trigger|ts_\w+|type|user_mapping\w*|views)\b`,
+    String.raw`\bpg_(?:aggregate|am|amop|amproc|attrdef|attribute|auth_members|authid|cast|class|collation|constraint|conversion|cursors|database|db_role_setting|default_acl|depend|description|enum|event_trigger|extension|foreign_\w+|get_\w+|index|indexes|inherits|init_privs|language|largeobject\w*|locks|matviews|namespace|opclass|operator|opfamily|partitioned_table|policies|policy|prepared_\w+|proc|publication\w*|range|relation\w*|replication\w*|rewrite|roles|rules|seclabel\w*|sequence|sequence_parameters|sequences|settings|shdepend|shdescription|stat\w*|subscription\w*|tables|tablespace|total_\w+|transform|trigger|ts_\w+|type|user_mapping\w*|views)\b`,
     String.raw`^\s*(?:explain|vacuum|analyze|show|reindex|cluster|grant|revoke|lock|load|listen|notify|checkpoint|discard|security|alter\s+(?:database|system|role|user|group)|(?:create|drop)\s+(?:role|user|group|database|tablespace))\b`,
   ].join("|"),
   "i",
@@ -64,6 +64,8 @@ const SIDE_EFFECTS = [
   String.raw`\bset\s+schema\s+${NAME}`,
 ].map((source) => new RegExp(source, "gi"));
 
+const BEGIN = /^\s*(?:begin|start\s+transaction)\b/i;
+const COMMIT = /^\s*(?:commit|end)\b/i;
 const SETTING = /^\s*set\s+(?!constraints\b)(?:local\s+|session\s+)?([\w.]+)/i;
 /** Match the name of a partition, and the name of the table to which it belongs. */
 const PART_OF = new RegExp(
@@ -124,10 +126,14 @@ export class Judge {
   readonly #views = new Map<string, readonly string[]>();
   /** The words that occur in omitted definitions. */
   readonly #definitionWords = new Set<string>();
+  /** Whether a change was omitted since the last BEGIN. */
+  #hasOmittedChange = false;
 
   judge(sql: string, ours: Played, theirs: Played): Verdict {
     this.#noteView(sql);
+    if (BEGIN.test(sql)) this.#hasOmittedChange = false;
     const verdict = this.#verdict(sql, ours, theirs);
+    if (verdict === "omitted" && !isQuery(sql)) this.#hasOmittedChange = true;
     // A result that depends on an omitted object may also be different.
     const isSure = isQuery(sql) || (verdict === "alike" && !this.#namesOmitted(sql));
     if (!isSure) this.#noteOmitted(sql);
@@ -211,12 +217,18 @@ export class Judge {
   #isOmitted(sql: string, ours: Played, theirs: Played): boolean {
     if (this.#namesOmitted(sql)) return true;
     if (ours.kind === "failure") {
-      return isOmission(ours) || OMITTED_SUBJECTS.some((subject) => subject.test(sql));
+      return (
+        isOmission(ours) ||
+        OMITTED_SUBJECTS.some((subject) => subject.test(sql)) ||
+        (ours.code === "dependent_objects" && this.#namesOmitted(ours.message))
+      );
     }
     if (theirs.kind !== "failure") return false;
     // A statement in a failed transaction is refused only because an earlier statement failed, and
     // that failure has been counted.
     if (theirs.code === "25P02") return true;
+    // COMMIT checks deferred constraints.
+    if (this.#hasOmittedChange && COMMIT.test(sql)) return true;
     // PostgreSQL may refuse to drop the object because another object depends on it. That object
     // may have been omitted on Tidemark.
     const isUsed = theirs.code === "2BP01";

@@ -51,6 +51,15 @@ export const LISTED_DIFFERENCES: readonly ListedDifference[] = [
       ),
   },
   {
+    cause: "an untyped literal has the type text, and the name of a type is text",
+    isMet: ({ sql, ours, theirs }) =>
+      /\bformat_type\s*\(\s*'(?:varchar|bpchar)'/i.test(sql) &&
+      isRows(ours) &&
+      isRows(theirs) &&
+      haveSameRows(ours.rows, [["text"]]) &&
+      /^(?:character(?: varying)?(?:\(\d+\))?|bpchar)$/.test(theirs.rows[0]?.[0] ?? ""),
+  },
+  {
     cause: "an XID is a number",
     isMet: ({ sql, ours, theirs }) =>
       /'\w*'::xid8?\b/i.test(sql) && ours.kind === "failure" && isRows(theirs),
@@ -112,10 +121,25 @@ export const LISTED_DIFFERENCES: readonly ListedDifference[] = [
   accepted("a new label of an ENUM can be used at once", "55P04"),
   accepted("names of storage parameters ignore case", "22023", /\bwith\s*\(\s*"/i),
   accepted("a temporary table is played as an ordinary table", "42P16", /\btemp/i),
+  accepted(
+    "a temporary table is played as an ordinary table",
+    "42809",
+    /^\s*create\s+temp\w*\s+table\s+\S+\s+partition\s+of\b/i,
+  ),
   accepted("keys are never deferred", "23505", /^\s*(?:commit|set\s+constraints)\b/i),
   accepted("a statement follows the columns of its tables", "0A000", /^\s*execute\b/i),
   accepted("rows are compared by common types", "42804"),
   accepted("text() takes a row", "42883", /\btext\s*\(\s*row\b/i),
+  accepted(
+    "functions in SQL call procedures with output parameters",
+    "0A000",
+    /^\s*create\b[\s\S]*\blanguage\s+sql\b[\s\S]*\bcall\s/i,
+  ),
+  accepted(
+    "the body of a polymorphic function needs no quotes",
+    "42P13",
+    /^\s*create\b[\s\S]*\bany\w+\b[\s\S]*\b(?:return|begin\s+atomic)\b/i,
+  ),
   accepted("a pattern of like_regex is read when it is used", "2201B", /::\s*jsonpath/i),
   refused(
     "a temporary table is played as an ordinary table",
@@ -169,9 +193,24 @@ export const LISTED_DIFFERENCES: readonly ListedDifference[] = [
   refused("a temporary table is played as an ordinary table", /\bpg_temp\./i, /pg_temp/),
   refused("a temporary table is played as an ordinary table", /_temp\d*'/i, /READ ONLY/),
   refused("names are printable", /colname with tab/, /printable/),
+  refused(
+    "names of types begin with a letter",
+    /^\s*create\s+(?:type|domain)\b/i,
+    /as a type name: .*begin with a letter/,
+  ),
   refused("a table is not a type", /\b(?:fullname|int8_tbl)\b/i, /there is no such type/),
   refused("X'…' is a string of bytes", /\bx'/i, /pairs of hexadecimal digits/),
-  refused("a key has no arrays", /\bunique\b/i, /is not allowed there/),
+  refused("a key has no arrays", /\b(?:unique|partition\s+by)\b/i, /is not allowed there/),
+  refused(
+    "a partitioned table keeps the column of its key",
+    /^\s*drop\s+(?:domain|type)\b[\s\S]*\bcascade\b/i,
+    /is part of the partition key/,
+  ),
+  refused(
+    "a namespace is dropped without the partitions of other tables",
+    /^\s*drop\s+schema\b/i,
+    /is a partition of/,
+  ),
   refused("intervals and moments have no rarer ISO forms", /'(?:P[\d.]+e|Y\d)/, /Cannot read/),
 ];
 

@@ -81,6 +81,33 @@ test("a change after WITH returns no rows without RETURNING", () => {
   expect(new Judge().judge(`${sql} RETURNING a`, rows(), rows(""))).toBe("wrong");
 });
 
+test("a failure of COMMIT is omitted only after an omitted change of its transaction", () => {
+  const judge = new Judge();
+  judge.judge("BEGIN", rows(), rows());
+  judge.judge("UPDATE t SET a = 1", failure("not_implemented"), rows());
+  expect(judge.judge("COMMIT", rows(), failure("23503"))).toBe("omitted");
+  judge.judge("BEGIN", rows(), rows());
+  expect(judge.judge("COMMIT", rows(), failure("23503"))).toBe("accepted");
+});
+
+test("an object that only an omitted statement would have dropped is omitted as a user", () => {
+  const judge = new Judge();
+  judge.judge("ALTER TABLE p ATTACH PARTITION t DEFAULT", failure("not_implemented"), rows());
+  const used = failure("dependent_objects", "Cannot drop function f(): it is used by g on t");
+  expect(judge.judge("DROP FUNCTION f()", used, rows())).toBe("omitted");
+  const other = failure("dependent_objects", "Cannot drop function h(): it is used by g on u");
+  expect(judge.judge("DROP FUNCTION h()", other, rows())).toBe("refused");
+});
+
+test("format_type of a text type without a length is listed only if it is text", () => {
+  const sql = "SELECT format_type('varchar'::regtype, 42)";
+  const theirs = rows("character varying(38)");
+  expect(new Judge().judge(sql, rows("text"), theirs)).toBe("listed");
+  expect(new Judge().judge(sql, rows("integer"), theirs)).toBe("wrong");
+  const other = "SELECT format_type('integer'::regtype, NULL)";
+  expect(new Judge().judge(other, rows("text"), rows("integer"))).toBe("wrong");
+});
+
 test("only blanks at the end make a value of CHAR(n) listed", () => {
   const sql = "SELECT c FROM t";
   const judge = new Judge();

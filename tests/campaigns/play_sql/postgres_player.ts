@@ -57,15 +57,16 @@ export async function openPostgresPlayer(): Promise<PostgresPlayer> {
 }
 
 class Session {
-  readonly #psql: Bun.Subprocess<"pipe", "pipe", "ignore">;
+  readonly #psql: Bun.Subprocess<"pipe", "pipe", "pipe">;
   readonly #read: () => Promise<string>;
+  readonly #readErrors: () => Promise<string>;
 
   constructor(url: string) {
     const form = ["-F", CELL, "-R", ROW, "-P", `null=${NULL_TEXT}`];
     this.#psql = Bun.spawn([join(postgresPrograms() ?? "", "psql"), "-XqAt", ...form, url], {
       stdin: "pipe",
       stdout: "pipe",
-      stderr: "ignore",
+      stderr: "pipe",
       env: {
         ...process.env,
         PGTZ: "UTC",
@@ -74,26 +75,39 @@ class Session {
       },
     });
     this.#read = readerOfMarks(this.#psql.stdout);
+    this.#readErrors = readerOfMarks(this.#psql.stderr);
   }
 
   /** Runs a statement. Returns undefined if psql does not respond. */
   async play({ sql, data }: ScriptStatement): Promise<Played | undefined> {
     const body = data === undefined ? "" : `\n${data}\\.`;
     const told = `:SQLSTATE '${CELL}' :ROW_COUNT '${CELL}' :LAST_ERROR_MESSAGE`;
-    void this.#psql.stdin.write(`${sql}\n;${body}\n\\r\n\\echo '${MARK}' ${told} '${MARK}'\n`);
+    const marks = `\\echo '${MARK}' ${told} '${MARK}'\n\\warn '${MARK}${MARK}'\n`;
+    void this.#psql.stdin.write(`${sql}\n;${body}\n\\r\n${marks}`);
     await this.#psql.stdin.flush();
-    const answer = await Promise.race([this.#read(), Bun.sleep(ANSWER_MS_MAX)]);
-    if (answer === undefined) return undefined;
+    const both = Promise.all([this.#read(), this.#readErrors()]);
+    const answers = await Promise.race([both, Bun.sleep(ANSWER_MS_MAX)]);
+    if (answers === undefined) return undefined;
+    const [answer, errors] = answers;
     const played = playedOf(answer, sql);
-    // COPY reports how many rows it stored, and returns no rows.
-    const isCopyFrom = played.kind === "rows" && /^copy\b[\s\S]*?\bfrom\b/i.test(sql);
-    return isCopyFrom && !/^copy\s*\(/i.test(sql) ? { kind: "rows", rows: [] } : played;
+    const isCopyFrom = /^copy\b(?!\s*\()[\s\S]*?\bfrom\b/i.test(sql);
+    return isCopyFrom && played.kind === "rows" ? copiedOf(errors) : played;
   }
 
   async end(): Promise<void> {
     this.#psql.kill();
     await this.#psql.exited;
   }
+}
+
+/**
+ * Returns the result of COPY FROM. psql does not set SQLSTATE when it fails. If it succeeds, it
+ * reports how many rows it stored, and returns no rows.
+ */
+function copiedOf(errors: string): Played {
+  const message = /^ERROR: +(.*)$/m.exec(errors)?.[1];
+  if (message === undefined) return { kind: "rows", rows: [] };
+  return { kind: "failure", code: "COPY", message };
 }
 
 /** Returns a function that reads psql's output up to the end of the next mark. */

@@ -3,6 +3,8 @@
  * `/v1/api/transactions`, and COPY uses `/v1/api/copy`. In Tidemark, SET and PREPARE last for a
  * single request, so SET is sent again before each statement, and PREPARE before each EXECUTE.
  */
+import type { DataTypeWord } from "../../../src/protocol/mod.ts";
+import { textOfArrayCell } from "../../../src/sql/mod.ts";
 import {
   type ServerProcess,
   type SqlEntry,
@@ -196,8 +198,9 @@ function textOfDay(days: number): string {
   return new Date(days * 86_400_000).toISOString().slice(0, 10);
 }
 
-function textOf(cell: unknown, type: unknown): Cell {
+function textOf(cell: unknown, type: DataTypeWord | undefined): Cell {
   if (cell === null || cell === undefined) return undefined;
+  if (typeof type === "object" && "Array" in type) return textOfArrayCell(cell, type.Array);
   if (typeof cell === "number" && type === "Date") return textOfDay(cell);
   return typeof cell === "string" ? cell : JSON.stringify(cell);
 }
