@@ -116,6 +116,8 @@ export const SQL_FUNCTIONS: CaseFile = {
     "SELECT in_with(4)",
     "SELECT in_with(id) FROM t ORDER BY id",
     "CREATE FUNCTION standard(k INT) RETURNS INT LANGUAGE sql BEGIN ATOMIC SELECT k * 3; END",
+    "CREATE FUNCTION spaced(k INT) RETURNS INT LANGUAGE sql BEGIN ATOMIC ;;SELECT k * 4;; END",
+    "SELECT spaced(2)",
     "SELECT standard(4)",
     "CREATE FUNCTION calls(k INT) RETURNS INT LANGUAGE sql AS 'SELECT standard(k) + standard(k + 1)'",
     "SELECT calls(1), calls(id) FROM t ORDER BY id",

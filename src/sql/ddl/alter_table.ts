@@ -75,7 +75,12 @@ import {
   withoutIndexesOf,
 } from "./index_elements.ts";
 import { numberingOf } from "./numbered_columns.ts";
-import { partitioningsOf, requireKeysInUnique, requireNoPartitionKey } from "./partition_keys.ts";
+import {
+  partitioningsOf,
+  requireInherited,
+  requireKeysInUnique,
+  requireNoPartitionKey,
+} from "./partition_keys.ts";
 import { columnsNamedIn, holdsRows, type RowDemand } from "./row_inspection.ts";
 import type { ColumnRewrite } from "./row_rewrite.ts";
 import { requireSameStorage } from "./storage_definitions.ts";
@@ -633,6 +638,7 @@ function addConstraint(
   if (constraint.type !== "check") {
     return withUnique(table, uniqueOfTable(constraint), altering.deps);
   }
+  if (table.partitioned !== undefined) requireInherited(table, constraint);
   const check = newCheck(constraint, table);
   demands.push({ kind: "check", name: check.name, position });
   return { ...table, checks: [...table.checks, check] };

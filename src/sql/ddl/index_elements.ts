@@ -14,7 +14,7 @@ import {
   type TableEntry,
 } from "../../catalog/mod.ts";
 import type { Store } from "../../storage/mod.ts";
-import { typeName } from "../../types/mod.ts";
+import { isGeometric, typeName } from "../../types/mod.ts";
 import type {
   ColumnConstraint,
   ConstraintExclude,
@@ -89,6 +89,7 @@ export function withIndex<Table extends IndexedTable>(
       { position },
     );
   }
+  if (written.isExclusion === true) refuseShapes(table, written);
   const { columnIds, expressions } =
     written.classes === undefined
       ? partsOf(table, written)
@@ -191,6 +192,22 @@ function exclusionOf({
   const equal = parts.filter(({ operator }) => operator === "=");
   const columns = [...equal, ...ranges].map(({ part }) => part);
   return { columns, where, name, isUnique: false, isConstraint: true, isExclusion: true, position };
+}
+
+/**
+ * Refuses an EXCLUDE constraint that compares shapes.
+ * @throws {DatabaseError} UNSUPPORTED_FEATURE
+ */
+function refuseShapes({ columns }: IndexedTable, { columns: parts, position }: WrittenIndex): void {
+  const last = parts.at(-1);
+  const name = last && columnNameIn(last)?.name;
+  const type = columns.find((column) => column.name === name)?.type;
+  if (type === undefined || !isGeometric(type)) return;
+  throw new DatabaseError(
+    "UNSUPPORTED_FEATURE",
+    `Cannot use EXCLUDE with values of type ${typeName(type)}: it is not available yet`,
+    { position, hint: "compare a range, such as int4range(a, b), WITH &&" },
+  );
 }
 
 /**

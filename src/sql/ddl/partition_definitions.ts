@@ -38,7 +38,7 @@ import {
   partitioningOf,
   requireNoOverlap,
 } from "./partition_bounds.ts";
-import { requireKeysInUnique } from "./partition_keys.ts";
+import { requireInherited, requireKeysInUnique } from "./partition_keys.ts";
 import { redefineTable } from "./redefined_table.ts";
 import { holdsRows, RowInspection } from "./row_inspection.ts";
 import { qualifiedName, type TableCall, type TableDeps } from "./table_statement.ts";
@@ -100,10 +100,16 @@ export function partitionedNamed(
  */
 export function partitionedTable(
   table: TableEntry,
-  { partitionBy }: Pick<CreateTableStatement, "partitionBy">,
+  {
+    columns,
+    constraints = [],
+    partitionBy,
+  }: Pick<CreateTableStatement, "columns" | "constraints" | "partitionBy">,
 ): TableEntry {
   if (partitionBy === undefined) return table;
   const position = partitionBy._location.start;
+  const written = [...columns.flatMap((column) => column.constraints ?? []), ...constraints];
+  for (const constraint of written) requireInherited(table, constraint);
   if (table.kind !== "shared" || table.options.ttlSeconds !== undefined) {
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",

@@ -1,5 +1,6 @@
 /**
  * Protects partition keys: every unique key must contain them, and their columns must not change.
+ * Constraints of a partitioned table apply to all partitions.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import {
@@ -10,6 +11,7 @@ import {
   type TableEntry,
 } from "../../catalog/mod.ts";
 import { partitionsOf } from "../names/partitions.ts";
+import type { ColumnConstraint, TableConstraint } from "../parse/ast/ast.ts";
 
 /**
  * Returns the partitioning of a table and of each of its subpartitioned partitions; an empty list
@@ -78,5 +80,22 @@ export function requireNoPartitionKey(
     `Cannot ${about.action} column "${name}" of ${table.namespace}.${table.name}: the column ` +
       "is part of the partition key",
     { position: about.position },
+  );
+}
+
+/**
+ * Requires that a constraint of a partitioned table also applies to its partitions.
+ * @throws {DatabaseError} INVALID_DEFINITION
+ */
+export function requireInherited(
+  { name, namespace }: Pick<TableEntry, "name" | "namespace">,
+  constraint: ColumnConstraint | TableConstraint,
+): void {
+  if (constraint.type !== "check" || constraint.isNotInherited !== true) return;
+  throw new DatabaseError(
+    "INVALID_DEFINITION",
+    `Cannot define a constraint of ${namespace}.${name} with NO INHERIT: a constraint of a ` +
+      "partitioned table applies to all partitions",
+    { position: constraint._location.start, hint: "remove NO INHERIT" },
   );
 }

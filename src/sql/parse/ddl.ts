@@ -354,9 +354,9 @@ export function parseCheck(
   cursor.expectAll("check", "(");
   const { expr, source } = parseSourced(cursor);
   cursor.expect(")");
-  // NO INHERIT has no effect, because there is no table inheritance.
-  cursor.acceptAll("no", "inherit");
-  return { type: "check", expr, source, constraintName, _location: cursor.since(start) };
+  // Since there is no table inheritance, NO INHERIT has no effect on a table without partitions.
+  const only = cursor.acceptAll("no", "inherit") ? { isNotInherited: true as const } : {};
+  return { type: "check", expr, source, ...only, constraintName, _location: cursor.since(start) };
 }
 
 /** Parses the clause `[INCLUDE (…)]` of a key or index. */

@@ -428,10 +428,13 @@ function parseReturn(cursor: Cursor): Body {
 
 function parseAtomic(cursor: Cursor): Body {
   cursor.expectAll("begin", "atomic");
+  while (cursor.accept(";")) continue;
   const { start } = cursor;
+  if (cursor.is("end")) cursor.refuse("a function without a body", ONE_QUERY);
   const statement = cursor.grammar.statement(cursor);
   const source = cursor.text.slice(start, cursor.end);
   cursor.expect(";");
+  while (cursor.accept(";")) continue;
   if (!cursor.is("end")) cursor.refuse("a function with several statements", ONE_QUERY);
   cursor.expect("end");
   return { query: queryOf(cursor, statement), source };

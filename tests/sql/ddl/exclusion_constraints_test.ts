@@ -293,11 +293,12 @@ test("other forms of EXCLUDE are refused by name", async () => {
   const refused = async (parts: string): Promise<string | undefined> =>
     (
       await engine.ask(
-        `CREATE TABLE app.x (id INT PRIMARY KEY, a INT, m INT4MULTIRANGE, EXCLUDE ${parts})`,
+        `CREATE TABLE app.x (id INT PRIMARY KEY, a INT, b BOX, m INT4MULTIRANGE, EXCLUDE ${parts})`,
       )
     ).error?.message;
   expect(await refused("(a WITH =)")).toContain("EXCLUDE with the index method btree");
   expect(await refused("USING gist (a WITH <>)")).toContain("EXCLUDE with the operator");
+  expect(await refused("USING gist (b WITH &&)")).toContain("EXCLUDE with values of type box");
   expect(await refused("USING gist (a WITH =)")).toContain("it compares 0 ranges using &&");
   expect(await refused("USING gist (a WITH &&)")).toContain("the type of this element is integer");
   expect(await refused("USING gist (m WITH &&)")).toContain(

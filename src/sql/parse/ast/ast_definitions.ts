@@ -244,6 +244,8 @@ export interface ConstraintCheck extends AstNode {
   readonly expr: Expr;
   /** The SQL text of the expression, which the catalog stores. */
   readonly source: string;
+  /** Set by NO INHERIT, which only a table without partitions accepts. */
+  readonly isNotInherited?: true;
   readonly constraintName?: Name | undefined;
 }
 

@@ -18,7 +18,7 @@ export function constraintText(constraint: ColumnConstraint): string {
     case "default":
       return `${head}DEFAULT ${constraint.source}`;
     case "check":
-      return `${head}CHECK (${constraint.source})`;
+      return `${head}CHECK (${constraint.source})${constraint.isNotInherited ? " NO INHERIT" : ""}`;
     case "add generated":
       return `${head}${identityText(constraint)}`;
     case "foreign key":
