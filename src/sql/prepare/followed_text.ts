@@ -20,6 +20,7 @@ import { type DataType, exactCellMakerFor, typeName } from "../../types/mod.ts";
 import { StatementBinding } from "../bind/binding.ts";
 import type { BoundSelect, Requirement } from "../bind/bound.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
+import { typesIn, withTypes } from "../bind/expression/type_names.ts";
 import { readLiterals } from "../bind/expression/untyped_literals.ts";
 import { expressionsIn, relationsIn } from "../bind/query/query_walk.ts";
 import { bindQuery } from "../bind/query/select_binder.ts";
@@ -141,7 +142,8 @@ export function newFollowedText(
   { ledger, principal }: Pick<LiveCaller, "ledger" | "principal">,
 ): FollowedText {
   const { catalog, limits } = deps;
-  const written = selectIn(sql, { limits, parameterCount: types.length });
+  const parsed = selectIn(sql, { limits, parameterCount: types.length });
+  const written = withTypes(parsed, typesIn(catalog, namespace));
   const watch = watchOf(ledger, deps);
   const statistics = statisticsOf(deps);
   const newStatement = (): StatementBinding => new StatementBinding(types, { statistics, watch });

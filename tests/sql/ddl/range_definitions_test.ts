@@ -4,6 +4,7 @@
  * PostgreSQL's are in `tests/sql/cases/range_types.slt`.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { ResultFollower } from "../../support/result_follower.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
 
 let engine: TestEngine;
@@ -194,4 +195,29 @@ test("a transaction defines a range type and uses it", async () => {
      INSERT INTO app.drafts VALUES (1, app.drafted('2024-01-01', '2024-02-01')); COMMIT`,
   );
   expect(await engine.rows("SELECT upper(r)::text FROM app.drafts")).toEqual([["2024-02-01"]]);
+});
+
+test("a live query over an entire result may name types and construct ranges", async () => {
+  await engine.run(
+    `CREATE TYPE app.mood AS ENUM ('sad', 'ok');
+     CREATE TABLE app.rides (id INT PRIMARY KEY, r app.floatrange, m app.mood);
+     INSERT INTO app.rides VALUES (1, '[0,1)', 'sad'), (2, '[1,3)', 'ok')`,
+  );
+  const sink = new ResultFollower();
+  const sql =
+    "SELECT m, count(*) AS n, range_agg(r * app.floatrange(0, 2)) AS r FROM app.rides " +
+    "WHERE r && app.floatrange(0, 2) AND m >= 'sad'::app.mood GROUP BY m ORDER BY m";
+  sink.subscription = engine.database.live.subscribe({
+    principal: engine.principal,
+    spec: { id: "q", sql },
+    sink,
+  });
+  await engine.run("INSERT INTO app.rides VALUES (3, '[1.5,9)', 'sad'), (4, '[2,9)', 'ok')");
+  await sink.reaches(engine.database.store.visibleSeq);
+  expect(sink.rows).toMatchObject([
+    { m: "sad", n: 2, r: "{[0,1),[1.5,2)}" },
+    { m: "ok", n: 1, r: "{[1,2)}" },
+  ]);
+  sink.subscription.close();
+  await engine.run("DROP TABLE app.rides; DROP TYPE app.mood");
 });
