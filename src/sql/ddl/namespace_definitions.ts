@@ -22,7 +22,7 @@ import { isPartition } from "../names/partitions.ts";
 import { columnsTakingFrom } from "../names/sequences.ts";
 import { findNamespace } from "../names/table_names.ts";
 import { refuseDeadLetterTopics } from "../names/topics.ts";
-import { columnsOfType, shownUsers, typesHolding, used } from "../names/types.ts";
+import { columnsOfType, functionsOfType, shownUsers, typesHolding, used } from "../names/types.ts";
 import { isFunction } from "../names/views.ts";
 import type {
   AlterNamespaceStatement,
@@ -335,6 +335,7 @@ function refuseTypesUsedElsewhere(
     .flatMap((type) => [
       ...columnsOfType(catalog, type),
       ...typesHolding(catalog, type).map((each) => used("type", each)),
+      ...functionsOfType(catalog, type),
     ])
     .filter(({ namespace }) => namespace !== name);
   if (elsewhere.length === 0) return;

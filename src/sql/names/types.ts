@@ -90,7 +90,7 @@ export function used(
 
 /** Formats a list of objects for a message. */
 export function shownUsers(users: readonly TypeUser[]): string {
-  return users.map(({ shown }) => shown).join(", ");
+  return Array.from(new Set(users.map(({ shown }) => shown))).join(", ");
 }
 
 /**

@@ -221,3 +221,15 @@ test("a live query over an entire result may name types and construct ranges", a
   sink.subscription.close();
   await engine.run("DROP TABLE app.rides; DROP TYPE app.mood");
 });
+
+test("a namespace keeps its types while functions in other namespaces use them", async () => {
+  await engine.run(
+    `CREATE NAMESPACE kept; CREATE TYPE kept.span AS RANGE (subtype = INT);
+     CREATE AGGREGATE other.cover(kept.span) (SFUNC = range_union, STYPE = kept.span)`,
+  );
+  expect(await failure("DROP NAMESPACE kept CASCADE")).toBe(
+    "DEPENDENT_OBJECTS: Cannot drop namespace kept: objects in other namespaces use its types: " +
+      "function other.cover(kept.span)",
+  );
+  await engine.run("DROP AGGREGATE other.cover(kept.span); DROP NAMESPACE kept CASCADE");
+});
