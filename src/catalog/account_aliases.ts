@@ -3,7 +3,7 @@
  * email addresses, and provider links. To update an account, a caller removes it and adds it
  * again.
  */
-import type { UserEntry } from "./entries.ts";
+import type { UserEntry } from "./account_entries.ts";
 import { foldedUserName } from "./name_folding.ts";
 
 /** Returns the provider links of an account, each as the JSON text of one object. */

@@ -15,9 +15,9 @@ import { assert, defined } from "../base/assert.ts";
 import { type Clock, HOUR_MS } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";
 import { AccountAliases } from "./account_aliases.ts";
+import type { Erasure, UserEntry } from "./account_entries.ts";
 import type { CatalogAccounts, NewUser, SetupUsers, UserChange } from "./catalog.ts";
 import type { Counters } from "./counters.ts";
-import type { Erasure, UserEntry } from "./entries.ts";
 import { allSealed, putSealed, putUnnoted } from "./records.ts";
 import type { SqliteFile } from "./sqlite_file.ts";
 

@@ -9,21 +9,23 @@
  */
 import type { Seq } from "../base/seq.ts";
 import type { Whole } from "../types/mod.ts";
-import type { DefinedType } from "./defined_types.ts";
 import type {
   Erasure,
+  InvitationEntry,
+  Role,
+  ServiceTokenEntry,
+  UserEntry,
+} from "./account_entries.ts";
+import type { DefinedType } from "./defined_types.ts";
+import type {
   FileEntry,
   FilesOf,
   FunctionEntry,
-  InvitationEntry,
   NamespaceEntry,
-  Role,
   SequenceEntry,
-  ServiceTokenEntry,
   StorageEntry,
   TableEntry,
   TypeEntry,
-  UserEntry,
   ViewEntry,
 } from "./entries.ts";
 import type { SecretEntries } from "./named_secrets.ts";

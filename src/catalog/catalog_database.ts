@@ -10,6 +10,7 @@ import { isExpected } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Seq } from "../base/seq.ts";
 import type { Whole } from "../types/mod.ts";
+import type { InvitationEntry, ServiceTokenEntry } from "./account_entries.ts";
 import { Accounts } from "./accounts.ts";
 import type { Catalog, Dependents, PreparedDraft } from "./catalog.ts";
 import { CatalogDraft } from "./catalog_draft.ts";
@@ -20,10 +21,8 @@ import { DraftFile } from "./draft_file.ts";
 import { DraftNumbers, LaterNumbers } from "./draft_numbers.ts";
 import type {
   FunctionEntry,
-  InvitationEntry,
   NamespaceEntry,
   SequenceEntry,
-  ServiceTokenEntry,
   StorageEntry,
   TableEntry,
   TypeEntry,

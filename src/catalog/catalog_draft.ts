@@ -16,6 +16,7 @@ import { assert } from "../base/assert.ts";
 import { DatabaseError } from "../base/errors.ts";
 import { SEQ_ZERO, type Seq } from "../base/seq.ts";
 import type { Whole } from "../types/mod.ts";
+import type { InvitationEntry, ServiceTokenEntry } from "./account_entries.ts";
 import type {
   Catalog,
   CatalogAccounts,
@@ -32,10 +33,8 @@ import type { DraftNumbers } from "./draft_numbers.ts";
 import type {
   FunctionEntry,
   IndexEntry,
-  InvitationEntry,
   NamespaceEntry,
   SequenceEntry,
-  ServiceTokenEntry,
   TableEntry,
   TypeEntry,
   ViewEntry,

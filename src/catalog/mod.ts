@@ -1,5 +1,13 @@
 /** Stores names and rules: namespaces, tables, users, files, and the manifest of the store. */
 export { authDataOf, linksIn } from "./account_aliases.ts";
+export type {
+  Erasure,
+  InvitationEntry,
+  Role,
+  ServiceTokenEntry,
+  TokenRight,
+  UserEntry,
+} from "./account_entries.ts";
 export { ROOT_USER_ID } from "./accounts.ts";
 export type {
   Catalog,
@@ -28,7 +36,6 @@ export type {
   AccessLevel,
   CheckEntry,
   ColumnEntry,
-  Erasure,
   FileEntry,
   FilesOf,
   ForeignKeyEntry,
@@ -37,7 +44,6 @@ export type {
   IndexEntry,
   IndexEntryState,
   IndexExpression,
-  InvitationEntry,
   Materialized,
   NamespaceEntry,
   OnDeleteAction,
@@ -48,7 +54,6 @@ export type {
   PartitionViewEntry,
   PolymorphicType,
   RangeRules,
-  Role,
   Routine,
   RoutineAggregate,
   RoutineName,
@@ -57,15 +62,12 @@ export type {
   RoutineType,
   SequenceEntry,
   SequenceOwner,
-  ServiceTokenEntry,
   StorageEntry,
   StoredBounds,
   TableEntry,
   TableKind,
   TableOptions,
-  TokenRight,
   TypeEntry,
-  UserEntry,
   ViewEntry,
   ViewLevel,
   ViewRights,
