@@ -79,7 +79,7 @@ interface Accepted {
 
 type Naming = (type: DataType) => string;
 
-/** Returns the signatures of an aggregate. Those with the fewest arguments come first. */
+/** Returns the signatures of an aggregate, in order of the number of arguments. */
 export function aggregateSignatures(name: string, typeName: Naming): string[] {
   const nameOf: Naming = (type) =>
     type.kind === "array" && type.element.kind === "text" ? "array" : typeName(type);

@@ -18,7 +18,6 @@ import { DatabaseError } from "../../base/errors.ts";
 import { BATCH_ROWS_MAX } from "../../base/limits.ts";
 import { pauser } from "../../base/pauser.ts";
 import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
-import type { Catalog } from "../../catalog/mod.ts";
 import { type Commit, SEQ_COLUMN_ID, type TableWrite, type WriteBatch } from "../../storage/mod.ts";
 import type { HeldTransaction, TransactionOutcome } from "../activity/open_transactions.ts";
 import type { DefinitionDeps } from "../ddl/definitions.ts";
@@ -31,7 +30,6 @@ import type {
   AckStatement,
   BeginStatement,
   DeallocateStatement,
-  Name,
   PrepareStatement,
   SavepointStatement,
   SetConstraintsStatement,
@@ -41,6 +39,7 @@ import type {
 import type { TopicAckRequest } from "../ports/ports.ts";
 import { NO_PRINCIPAL, newContext } from "../prepare/statement_context.ts";
 import { Cursors } from "./cursors.ts";
+import { requireDeferrable } from "./deferrable_constraints.ts";
 import type { RequestDeps } from "./request_deps.ts";
 import type { RequestSettings } from "./request_settings.ts";
 import { type RestoredParts, Savepoints } from "./savepoints.ts";
@@ -687,32 +686,4 @@ function failUploads({ uploads }: Transaction, error: unknown): unknown {
     }
   }
   return reported;
-}
-
-/**
- * Requires that a constraint exists and is deferrable.
- * @throws {DatabaseError} OBJECT_NOT_FOUND, INVALID_OPERATION
- */
-function requireDeferrable({ name, _location }: Name, catalog: Catalog): void {
-  const tables = catalog.tables();
-  const keys = [
-    ...tables.flatMap(({ foreignKeys = [] }) => foreignKeys.filter((key) => key.name === name)),
-    ...tables.flatMap(({ triggers = [] }) =>
-      triggers.flatMap((trigger) => (trigger.name === name ? (trigger.constraint ?? []) : [])),
-    ),
-  ];
-  if (keys.some(({ isDeferrable }) => isDeferrable)) return;
-  const position = _location.start;
-  if (keys.length > 0) {
-    throw new DatabaseError(
-      "INVALID_OPERATION",
-      `Cannot set constraint "${name}": the constraint is not DEFERRABLE`,
-      { position },
-    );
-  }
-  throw new DatabaseError(
-    "OBJECT_NOT_FOUND",
-    `Cannot find foreign key or constraint trigger "${name}"`,
-    { position },
-  );
 }

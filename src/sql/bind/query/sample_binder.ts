@@ -19,7 +19,7 @@ import { bindExpression } from "../expression/expression_binder.ts";
 interface SampledTable {
   readonly table: TableEntry;
   readonly columns: readonly BoundColumn[];
-  /** Where the percentage and the seed are bound. They may read columns of outer queries. */
+  /** The scope of the percentage and the seed, which may read columns of outer queries. */
   readonly context: ExpressionContext;
 }
 
