@@ -26,7 +26,7 @@ import { RoutineArguments } from "./correlation.ts";
 import { routineValue } from "./routine_calls.ts";
 import { type RoutineCall, resolveRoutine, routinesOf, typeIn } from "./routine_resolution.ts";
 
-/** The scope in which the functions of an aggregate are found, and the node to which errors refer. */
+/** The scope in which an aggregate looks up its functions, and the node to which errors refer. */
 export interface StepPlace {
   readonly statement: StatementBinding;
   readonly routinesNamed: ExpressionContext["routinesNamed"];
