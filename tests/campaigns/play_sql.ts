@@ -82,6 +82,8 @@ async function playFile(file: string): Promise<void> {
     totals[kind][verdict] += 1;
   }
   await temporaries.end();
+  const left = await postgres.leftObjects();
+  judge.endScript({ ...left, names: left.names.union(await tidemark.leftNames()) });
   print(`${basename(file)} queries`, queries);
   print(`${basename(file)} others`, others);
 }

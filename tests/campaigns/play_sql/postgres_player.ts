@@ -5,6 +5,7 @@
  */
 import { join } from "node:path";
 import { postgresPrograms, startPostgres } from "../../support/postgres.ts";
+import type { LeftObjects } from "./omitted_objects.ts";
 import type { Played } from "./played.ts";
 import type { ScriptStatement } from "./psql_script.ts";
 
@@ -23,6 +24,37 @@ const DROP_PUBLICATIONS = `DO $$ DECLARE name TEXT; BEGIN
   END LOOP;
 END $$`;
 
+/** The lists of objects that scripts have created, except temporary relations. */
+const LEFT_NAMES = [
+  "SELECT relname FROM pg_class WHERE oid >= 16384 AND relpersistence <> 't'",
+  "SELECT typname FROM pg_type WHERE oid >= 16384 AND typrelid = 0",
+  ...[
+    ["pg_proc", "proname"],
+    ["pg_namespace", "nspname"],
+    ["pg_trigger", "tgname"],
+    ["pg_collation", "collname"],
+    ["pg_conversion", "conname"],
+    ["pg_opclass", "opcname"],
+    ["pg_opfamily", "opfname"],
+    ["pg_am", "amname"],
+    ["pg_language", "lanname"],
+    ["pg_extension", "extname"],
+    ["pg_publication", "pubname"],
+    ["pg_subscription", "subname"],
+    ["pg_event_trigger", "evtname"],
+    ["pg_foreign_server", "srvname"],
+    ["pg_foreign_data_wrapper", "fdwname"],
+    ["pg_statistic_ext", "stxname"],
+    ["pg_ts_config", "cfgname"],
+    ["pg_ts_dict", "dictname"],
+    ["pg_policy", "polname"],
+    ["pg_rewrite", "rulename"],
+  ].map(([catalog, name]) => `SELECT ${name} FROM ${catalog} WHERE oid >= 16384`),
+].join(" UNION ");
+const LEFT_CASTS =
+  "SELECT castsource::regtype, casttarget::regtype FROM pg_cast WHERE oid >= 16384";
+const LEFT_OPERATORS = "SELECT oprname FROM pg_operator WHERE oid >= 16384";
+
 const STATEMENT_MS_MAX = 20_000;
 const ANSWER_MS_MAX = 25_000;
 
@@ -30,6 +62,8 @@ export interface PostgresPlayer extends AsyncDisposable {
   /** Begins a new session in PostgreSQL. */
   readonly begin: () => Promise<void>;
   readonly play: (statement: ScriptStatement) => Promise<Played>;
+  /** Returns the objects that the scripts have created and not dropped. */
+  readonly leftObjects: () => Promise<LeftObjects>;
 }
 
 export async function openPostgresPlayer(): Promise<PostgresPlayer> {
@@ -48,6 +82,21 @@ export async function openPostgresPlayer(): Promise<PostgresPlayer> {
       // psql is still waiting for input, for example because a string has not been closed.
       await begin();
       return { kind: "failure", code: "57014", message: "psql did not answer" };
+    },
+    async leftObjects() {
+      // The script may have left a transaction open, or a setting that hides the catalog.
+      await begin();
+      const read = async (sql: string): Promise<readonly (readonly string[])[]> => {
+        const played = await session.play({ sql, line: 0 });
+        if (played?.kind !== "rows") throw new Error(`PostgreSQL refused: ${sql}`);
+        return played.rows.map((row) => row.map((cell) => cell ?? ""));
+      };
+      const casts = await read(LEFT_CASTS);
+      return {
+        names: new Set((await read(LEFT_NAMES)).flat()),
+        casts: casts.map(([source = "", target = ""]) => [source, target] as const),
+        operators: new Set((await read(LEFT_OPERATORS)).flat()),
+      };
     },
     async [Symbol.asyncDispose]() {
       await session.end();

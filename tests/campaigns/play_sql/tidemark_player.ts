@@ -29,6 +29,16 @@ const GUARD = "before_statement";
 
 const SYSTEM_COLUMNS: ReadonlySet<string> = new Set(["_seq", "_deleted"]);
 
+/** The lists of objects that scripts have created. */
+const LEFT_NAMES = [
+  "SELECT table_name FROM information_schema.tables",
+  "SELECT sequence_name FROM information_schema.sequences",
+  "SELECT routine_name FROM information_schema.routines",
+  "SELECT trigger_name FROM information_schema.triggers",
+  "SELECT schema_name FROM information_schema.schemata",
+  "SELECT type_name FROM system.types",
+].join(" UNION ");
+
 export interface TidemarkPlayer extends AsyncDisposable {
   /** Discards the previous script's settings and transaction. */
   readonly begin: () => void;
@@ -43,6 +53,8 @@ export interface TidemarkPlayer extends AsyncDisposable {
    * form.
    */
   readonly playAsText: (sql: string) => Promise<Played>;
+  /** Returns the names of the objects that the scripts have created and not dropped. */
+  readonly leftNames: () => Promise<ReadonlySet<string>>;
 }
 
 export async function openTidemarkPlayer(): Promise<TidemarkPlayer> {
@@ -55,6 +67,11 @@ export async function openTidemarkPlayer(): Promise<TidemarkPlayer> {
     play: (statement) => player.play(statement),
     guard: (sql) => player.guard(sql),
     playAsText: (sql) => player.playAsText(sql),
+    leftNames: async () => {
+      const played = await new Player(server).play({ sql: LEFT_NAMES, line: 0 });
+      if (played.kind === "failure") throw new Error(`Tidemark refused: ${played.message}`);
+      return new Set(played.rows.map(([name]) => name ?? ""));
+    },
     [Symbol.asyncDispose]: () => server.stop(),
   };
 }
