@@ -53,6 +53,7 @@ import { SQL_FUNCTIONS } from "./write_cases/sql_functions.ts";
 import { TEXT_SEARCH } from "./write_cases/text_search.ts";
 import { TRIGGERS } from "./write_cases/triggers.ts";
 import { VALUES } from "./write_cases/values.ts";
+import { VIEWS } from "./write_cases/views.ts";
 import { WALK_CASES } from "./write_cases/walks.ts";
 import { XML } from "./write_cases/xml.ts";
 
@@ -80,6 +81,7 @@ const REPEATING: ReadonlySet<string> = new Set([
   "sql_functions",
   "text_search",
   "triggers",
+  "views",
 ]);
 
 const DIRECTORY: string = join(import.meta.dir, "../tests/sql/cases");
@@ -128,6 +130,7 @@ const files = [
   DEFINED_AGGREGATES,
   TEXT_SEARCH,
   TRIGGERS,
+  VIEWS,
   XML,
 ].filter(({ name }) => only === undefined || name === only);
 const programs = postgresPrograms();

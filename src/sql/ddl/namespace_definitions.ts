@@ -29,7 +29,9 @@ import type {
   CreateNamespaceStatement,
   DropNamespaceStatement,
   Name,
+  NamespaceElement,
   OptionEntry,
+  QName,
   UserName,
 } from "../parse/ast/ast.ts";
 import type { SqlEnvironment } from "../ports/environment.ts";
@@ -97,16 +99,48 @@ export function createNamespace(
     throw new DatabaseError(
       "ALREADY_EXISTS",
       `Cannot create namespace ${name}: it already exists`,
-      { position: node.name._location.start },
+      { position: node.name._location.start, sqlstate: "42P06" },
     );
   }
-  if (node.authorization !== undefined) requireUser(node.authorization, catalog);
-  const owner = node.authorization?.name ?? principal.userId;
+  for (const element of node.elements ?? []) requireElementOf(name, element);
+  const isCaller = node.authorization === undefined || node.authorization.currentUser === true;
+  if (node.authorization !== undefined && !isCaller) requireUser(node.authorization, catalog);
+  const owner = isCaller ? principal.userId : node.authorization.name;
   return () => {
     store.requireFreeSpace();
     catalog.createNamespace({ name, owner, options: {}, createdAtMs: clock.nowMs() });
     return `Namespace ${name} created`;
   };
+}
+
+/**
+ * Requires that a definition in CREATE NAMESPACE makes a lasting object in the new namespace.
+ * @throws {DatabaseError} INVALID_DEFINITION
+ */
+function requireElementOf(namespace: string, element: NamespaceElement): void {
+  const target = targetOf(element);
+  const position = target._location.start;
+  if (target.schema !== undefined && target.schema !== namespace) {
+    throw new DatabaseError(
+      "INVALID_DEFINITION",
+      `Cannot create namespace ${namespace}: one of its definitions belongs to namespace ` +
+        target.schema,
+      { position, hint: "write the definition as a separate statement", sqlstate: "42P15" },
+    );
+  }
+  if (element.type === "create table" && element.temporary === true) {
+    throw new DatabaseError(
+      "INVALID_DEFINITION",
+      `Cannot create temporary table ${target.name} in a new namespace`,
+      { position, hint: "write CREATE TEMPORARY TABLE as a separate statement", sqlstate: "42P16" },
+    );
+  }
+}
+
+/** Returns the name of the table or view that a definition makes or changes. */
+function targetOf(element: NamespaceElement): QName {
+  const isOfTable = element.type === "create index" || element.type === "create trigger";
+  return isOfTable ? element.table : element.name;
 }
 
 /**

@@ -1,8 +1,8 @@
 /** Parses COMMENT ON. */
 import type { CommentedKind, CommentStatement } from "./ast/ast.ts";
 import type { Cursor } from "./cursor.ts";
-import { parseNamespaceName } from "./ddl.ts";
 import { parseFunctionNamed } from "./functions.ts";
+import { parseNamespaceName } from "./namespaces.ts";
 import { parseTableColumn } from "./sequence_options.ts";
 import { Token } from "./text/lexer.ts";
 

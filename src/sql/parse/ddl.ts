@@ -1,21 +1,18 @@
 /**
- * Parses definitions of tables, views and namespaces. Expressions keep their SQL text. The catalog
+ * Parses definitions of tables and views. Expressions keep their SQL text. The catalog
  * stores the text rather than the tree, because the text stays valid when the form of the tree
  * changes.
  */
 import type {
-  AlterNamespaceStatement,
   ColumnConstraint,
   ColumnConstraintGenerated,
   ConstraintCheck,
   CreateColumnDef,
-  CreateNamespaceStatement,
   CreateTableAsStatement,
   CreateTableStatement,
   CreateViewStatement,
   DataTypeDef,
   DropBehaviour,
-  DropNamespaceStatement,
   DropTableStatement,
   DropViewStatement,
   ExecutePreparedStatement,
@@ -33,14 +30,13 @@ import type { Cursor } from "./cursor.ts";
 import { parseExclude } from "./exclude.ts";
 import { parseForeignKey, parseReferences } from "./foreign_keys.ts";
 import { parseSourced } from "./indexed_parts.ts";
-import { parseNameOrString, parseOptions, parseUserName } from "./options.ts";
+import { parseOptions } from "./options.ts";
 import { acceptPartitionBy, parsePartitionOf } from "./partitions.ts";
 import { acceptOnCommit } from "./persistence.ts";
 import { nameText } from "./print/print_expressions.ts";
 import { parseQuery, recursiveQuery } from "./select.ts";
 import { parseSequenceOptions } from "./sequence_options.ts";
 import { parseTableAs } from "./table_as.ts";
-import { Token } from "./text/lexer.ts";
 
 export function acceptIfNotExists(cursor: Cursor): true | undefined {
   return cursor.acceptAll("if", "not", "exists") ? true : undefined;
@@ -52,59 +48,6 @@ export function acceptIfExists(cursor: Cursor): true | undefined {
 
 export function acceptBehaviour(cursor: Cursor): DropBehaviour | undefined {
   return cursor.acceptOneOf("restrict", "cascade");
-}
-
-const RENAMED_NAMESPACE = "create a namespace with the new name, and copy the tables";
-
-/** Parses the rest of a statement after `CREATE NAMESPACE`. */
-export function parseCreateNamespace(cursor: Cursor, start: number): CreateNamespaceStatement {
-  const ifNotExists = acceptIfNotExists(cursor);
-  const name = parseNamespaceName(cursor);
-  const authorization = cursor.accept("authorization") ? parseUserName(cursor) : undefined;
-  const _location = cursor.since(start);
-  return { type: "create namespace", name, ifNotExists, authorization, _location };
-}
-
-/** Parses the rest of a statement after `DROP NAMESPACE`. */
-export function parseDropNamespace(cursor: Cursor, start: number): DropNamespaceStatement {
-  const ifExists = acceptIfExists(cursor);
-  const names = [parseNamespaceName(cursor)];
-  while (cursor.accept(",")) names.push(parseNamespaceName(cursor));
-  const cascade = acceptBehaviour(cursor);
-  return { type: "drop namespace", names, ifExists, cascade, _location: cursor.since(start) };
-}
-
-/** Parses the rest of a statement after `ALTER NAMESPACE`. */
-export function parseAlterNamespace(cursor: Cursor, start: number): AlterNamespaceStatement {
-  const name = parseNamespaceName(cursor);
-  if (cursor.acceptAll("set", "options")) {
-    const options = parseOptions(cursor);
-    return { type: "alter namespace", name, options, _location: cursor.since(start) };
-  }
-  if (cursor.is("rename")) cursor.refuse("ALTER NAMESPACE … RENAME TO", RENAMED_NAMESPACE);
-  if (!cursor.accept("owner")) {
-    cursor.couldBe("set");
-    cursor.unexpected("SET OPTIONS or OWNER TO");
-  }
-  cursor.expect("to");
-  const owner = parseUserName(cursor);
-  return { type: "alter namespace", name, owner, _location: cursor.since(start) };
-}
-
-/**
- * Parses a namespace name where nothing else is allowed. It may also be a string or an unquoted
- * `default`.
- */
-export function parseNamespaceName(cursor: Cursor): Name {
-  return cursor.is("default") ? cursor.takeName() : parseNameOrString(cursor, "a namespace");
-}
-
-/** Parses `[NAMESPACE] n`. A namespace may itself be called NAMESPACE. */
-export function parseNamespaceOf(cursor: Cursor): Name {
-  if ((cursor.is("namespace") || cursor.is("schema")) && cursor.kindAhead(1) !== Token.end) {
-    if (!cursor.isAhead(1, ";") && !cursor.isAhead(1, ")")) cursor.token += 1;
-  }
-  return parseNamespaceName(cursor);
 }
 
 /** Parses the rest of a statement after `CREATE [kind | TEMPORARY | UNLOGGED] TABLE`. */

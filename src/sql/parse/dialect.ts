@@ -19,9 +19,9 @@ import type {
 } from "./ast/ast.ts";
 import { copySourceNode, isQueryNode } from "./ast/query_nodes.ts";
 import type { Cursor } from "./cursor.ts";
-import { parseNamespaceName, parseNamespaceOf } from "./ddl.ts";
 import { parseFollowed } from "./errors.ts";
 import { parseFunctionNamed } from "./functions.ts";
+import { parseNamespaceName, parseNamespaceOf } from "./namespaces.ts";
 import {
   parseFormat,
   parseNameOrString,

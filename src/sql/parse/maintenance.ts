@@ -9,7 +9,7 @@ import type {
   Statement,
 } from "./ast/ast.ts";
 import type { Cursor } from "./cursor.ts";
-import { parseNamespaceOf } from "./ddl.ts";
+import { parseNamespaceOf } from "./namespaces.ts";
 import { parseId, parseNameOrString } from "./options.ts";
 
 /** Parses `STORAGE FLUSH | COMPACT | CHECK …`. */

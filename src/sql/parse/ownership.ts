@@ -15,7 +15,8 @@ export function acceptOwner(
   return { type: "alter owner", ...object, owner, _location: cursor.since(start) };
 }
 
-function parseOwner(cursor: Cursor): UserName {
+/** Parses the id of a user, or CURRENT_USER, SESSION_USER or CURRENT_ROLE. */
+export function parseOwner(cursor: Cursor): UserName {
   const isCaller =
     cursor.is("current_user") || cursor.is("session_user") || cursor.is("current_role");
   return isCaller ? { ...cursor.takeName(), currentUser: true } : parseUserName(cursor);

@@ -12,11 +12,8 @@ import type { Cursor } from "./cursor.ts";
 import { parseClose, parseDeclare, parseFetch } from "./cursors.ts";
 import {
   acceptIfExists,
-  parseAlterNamespace,
-  parseCreateNamespace,
   parseCreateTable,
   parseCreateView,
-  parseDropNamespace,
   parseDropTable,
   parseDropView,
 } from "./ddl.ts";
@@ -49,6 +46,7 @@ import {
   parseRefresh,
 } from "./materialized_views.ts";
 import { parseMerge } from "./merge.ts";
+import { parseAlterNamespace, parseCreateNamespace, parseDropNamespace } from "./namespaces.ts";
 import { parseOptions } from "./options.ts";
 import { acceptOwner, parseCreateExtension } from "./ownership.ts";
 import { acceptPersistence, isPersistence } from "./persistence.ts";

@@ -45,6 +45,7 @@ import {
 import { ackRequest, ackResult } from "../utility/topic_statements.ts";
 import { copyFeedOf, copyResult } from "./copy_statements.ts";
 import { readAndLock } from "./locking_read.ts";
+import { createWithElements } from "./namespace_elements.ts";
 import { changePartitions, movesRows, type PartitionSteps } from "./partition_changes.ts";
 import { ProgramRunner } from "./program_runner.ts";
 import { hasOutputs, runWithPrograms } from "./program_statements.ts";
@@ -141,7 +142,7 @@ export class UnitRunner {
     const { namespace } = this.#binding;
     const partitions = this.#partitionSteps();
     if (movesRows(node, partitions)) return await changePartitions(node, partitions);
-    if (isDefining(node)) return this.#define(node, namespace);
+    if (isDefining(node)) return await this.#defineAll(node, namespace);
     assert(isAdministering(node), "statement runner: unknown statement kind");
     const { params, server } = this.#request;
     const { version } = this.#deps;
@@ -473,7 +474,7 @@ export class UnitRunner {
   async #runOther(node: Statement, namespace: string): Promise<StatementResult> {
     if (isDefining(node)) {
       this.#scope.definitions.authorize(node, this.#principal, namespace);
-      return await this.#define(node, namespace);
+      return await this.#defineAll(node, namespace);
     }
     if (node.type === "create table as") return await this.#createTableAs(node, []);
     return defined(await this.#runOwn(node), "statement runner: unknown statement in a program");
@@ -570,6 +571,18 @@ export class UnitRunner {
     });
     const committedOffset = this.#transaction.ack(request, node);
     return ackResult(node, { request, committedOffset, call });
+  }
+
+  /** Runs a change of definitions, with the definitions that it contains. */
+  #defineAll(node: DefiningStatement, namespace: string): Promise<StatementResult> {
+    if (node.type !== "create namespace" || node.elements === undefined) {
+      return this.#define(node, namespace);
+    }
+    return createWithElements(node, node.elements, {
+      namespace,
+      define: (each, inside) => this.#define(each, inside),
+      atomically: (work) => this.#atomically([], work),
+    });
   }
 
   /**

@@ -151,6 +151,38 @@ test("SHOW NAMESPACES shows users only the namespaces that they can use, and adm
   expect(seen).not.toContain("closed");
 });
 
+test("CREATE NAMESPACE creates all of its objects, or none, and they last", async () => {
+  await using fresh = await TestEngine.open();
+  const [created] = await fresh.run(`CREATE SCHEMA shop
+    CREATE VIEW cheap AS SELECT id FROM goods WHERE price < 10
+    CREATE USER TABLE goods (id INT PRIMARY KEY, price INT)
+    CREATE SEQUENCE numbers START 5`);
+  expect(created?.message).toBe("Namespace shop created with 3 objects");
+  await fresh.run("INSERT INTO shop.goods VALUES (1, 5), (2, 50)");
+
+  const sql = "CREATE SCHEMA broken CREATE TABLE t (a INT) CREATE VIEW v AS SELECT missing FROM t";
+  expect(await fresh.failure(sql)).toBe("COLUMN_NOT_FOUND@1:68");
+  const idempotency = { key: "one", digest: "one" };
+  await fresh.run("CREATE SCHEMA wrapped CREATE TABLE t (a INT)", { idempotency });
+  await fresh.run("BEGIN; CREATE SCHEMA undone CREATE TABLE t (a INT); ROLLBACK");
+
+  await fresh.restart();
+  const names = await fresh.rows("SELECT name FROM system.namespaces ORDER BY name");
+  expect(names.flat()).toEqual(["default", "public", "shop", "wrapped"]);
+  expect(await fresh.rows("SELECT id FROM shop.cheap")).toEqual([[1]]);
+  expect(await fresh.rows("SELECT nextval('shop.numbers')")).toEqual([[5]]);
+});
+
+test("CREATE NAMESPACE with definitions requires the right to create namespaces", async () => {
+  const sql = "CREATE SCHEMA AUTHORIZATION uma CREATE USER TABLE own (id INT PRIMARY KEY)";
+  expect(await failureOf("uma", sql)).toBe("PERMISSION_DENIED@1:0");
+  expect(await messageOf("dora", sql)).toBe("Namespace uma created with 1 object");
+  expect(await messageOf("uma", "CREATE VIEW uma.mine AS SELECT id FROM uma.own")).toBe(
+    "View uma.mine created",
+  );
+  await engine.run("DROP NAMESPACE uma CASCADE");
+});
+
 test("DROP NAMESPACE CASCADE yields between tables, and also drops tables that are created meanwhile", async () => {
   const clock = new CountingClock();
   await using many = await TestEngine.open({ clock });

@@ -23,6 +23,18 @@ test.each<[string, Tree]>([
     { type: "create namespace", name: name("n"), ifNotExists: true, authorization: name("Bob") },
   ],
   [
+    "CREATE SCHEMA AUTHORIZATION bob CREATE SEQUENCE s CREATE SEQUENCE bob.t",
+    {
+      type: "create namespace",
+      name: name("bob"),
+      authorization: name("bob"),
+      elements: [
+        { type: "create sequence", name: name("s"), options: [] },
+        { type: "create sequence", name: qname("bob", "t"), options: [] },
+      ],
+    },
+  ],
+  [
     "ALTER NAMESPACE n SET OPTIONS (A = -1, b = 'x', c = TRUE, d = word)",
     {
       type: "alter namespace",

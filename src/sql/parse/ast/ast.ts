@@ -30,6 +30,7 @@ export type * from "./ast_admin.ts";
 export type * from "./ast_definitions.ts";
 export type * from "./ast_expressions.ts";
 export type * from "./ast_functions.ts";
+export type * from "./ast_namespaces.ts";
 export type * from "./ast_partitions.ts";
 export type * from "./ast_policies.ts";
 export type * from "./ast_sequences.ts";

@@ -1,5 +1,5 @@
 /**
- * Defines the syntax tree of definitions: namespaces, tables, views, users and storages. See
+ * Defines the syntax tree of definitions: tables, views, users and storages. See
  * `ast.ts` for the rules that apply to all nodes.
  */
 import type {
@@ -14,6 +14,11 @@ import type {
   SelectStatement,
 } from "./ast.ts";
 import type { FunctionDefinition, FunctionName } from "./ast_functions.ts";
+import type {
+  AlterNamespaceStatement,
+  CreateNamespaceStatement,
+  DropNamespaceStatement,
+} from "./ast_namespaces.ts";
 import type { PartitionBy, PartitionDefinition, PartitionOf } from "./ast_partitions.ts";
 import type { PolicyDefinition } from "./ast_policies.ts";
 import type { SequenceDefinition, SequenceOption } from "./ast_sequences.ts";
@@ -62,8 +67,8 @@ export type DefinitionStatement =
 export interface UserName extends Name {
   /**
    * Set if the user was written as CURRENT_USER or, for a new owner, SESSION_USER or CURRENT_ROLE.
-   * `name` is then that keyword. Only ALTER USER, CREATE TOKEN, and OWNER TO for a table, view,
-   * sequence, type or function allow it.
+   * `name` is then that keyword. Only ALTER USER, CREATE TOKEN, CREATE NAMESPACE, and OWNER TO for
+   * a table, view, sequence, type or function allow it.
    */
   readonly currentUser?: true | undefined;
 }
@@ -82,28 +87,6 @@ export interface OptionIdentifier extends Name {
 export type TableKindWord = "user" | "shared" | "stream";
 
 export type DropBehaviour = "cascade" | "restrict";
-
-export interface CreateNamespaceStatement extends AstNode {
-  readonly type: "create namespace";
-  readonly name: Name;
-  readonly ifNotExists?: true | undefined;
-  readonly authorization?: UserName | undefined;
-}
-
-/** The statement ALTER NAMESPACE, with exactly one of `options` and `owner`. */
-export interface AlterNamespaceStatement extends AstNode {
-  readonly type: "alter namespace";
-  readonly name: Name;
-  readonly options?: readonly OptionEntry[] | undefined;
-  readonly owner?: UserName | undefined;
-}
-
-export interface DropNamespaceStatement extends AstNode {
-  readonly type: "drop namespace";
-  readonly names: readonly Name[];
-  readonly ifExists?: true | undefined;
-  readonly cascade?: DropBehaviour | undefined;
-}
 
 export interface CreateTableStatement extends AstNode {
   readonly type: "create table";

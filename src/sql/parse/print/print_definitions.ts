@@ -12,6 +12,7 @@ import type {
   ConstraintExclude,
   CreateColumnDef,
   CreateIndexStatement,
+  CreateNamespaceStatement,
   CreateTableAsStatement,
   CreateTableStatement,
   CreateUserStatement,
@@ -76,12 +77,8 @@ function qnames(list: readonly QName[]): string {
 /** Prints a definition as SQL. */
 export function definitionText(statement: DefinitionStatement): string {
   switch (statement.type) {
-    case "create namespace": {
-      const owner = statement.authorization;
-      const authorization = owner === undefined ? "" : ` AUTHORIZATION ${stringText(owner.name)}`;
-      const ine = flag(statement.ifNotExists, "IF NOT EXISTS ");
-      return `CREATE NAMESPACE ${ine}${nameText(statement.name.name)}${authorization}`;
-    }
+    case "create namespace":
+      return createNamespaceText(statement);
     case "alter namespace": {
       const { options, owner } = statement;
       const change =
@@ -180,6 +177,19 @@ function onCommitText({ onCommit }: Pick<CreateTableStatement, "onCommit">): str
 function refreshText({ concurrently, name, withData }: RefreshStatement): string {
   const end = withData === undefined ? "" : ` WITH ${withData ? "" : "NO "}DATA`;
   return `REFRESH MATERIALIZED VIEW ${flag(concurrently, "CONCURRENTLY ")}${qnameText(name)}${end}`;
+}
+
+function createNamespaceText({
+  authorization: owner,
+  elements = [],
+  ifNotExists,
+  name,
+}: CreateNamespaceStatement): string {
+  const shown = owner?.currentUser === true ? "CURRENT_USER" : stringText(owner?.name ?? "");
+  const authorization = owner === undefined ? "" : ` AUTHORIZATION ${shown}`;
+  const ine = flag(ifNotExists, "IF NOT EXISTS ");
+  const created = `CREATE NAMESPACE ${ine}${nameText(name.name)}${authorization}`;
+  return [created, ...elements.map(definitionText)].join(" ");
 }
 
 /** Returns the word for the kind of a table, which precedes TABLE. */
