@@ -153,7 +153,7 @@ function commonRow(left: RowType, right: RowType): DataType | undefined {
   if (left.fields.length !== right.fields.length) return undefined;
   const fields: RowField[] = [];
   for (const [index, { name, type }] of left.fields.entries()) {
-    const common = commonOfTwo(type, right.fields[index]?.type ?? type);
+    const common = commonType([type, right.fields[index]?.type ?? type]);
     if (common === undefined) return undefined;
     fields.push({ name, type: common });
   }

@@ -23,6 +23,7 @@ import {
   OID,
   type RowField,
   sameType,
+  TEXT,
   typeName,
   type Value,
 } from "../../../types/mod.ts";
@@ -351,7 +352,31 @@ export function castToCommonType(
   nodes: readonly AstNode[],
   what: string,
 ): CommonCast {
-  return castAllTo(commonType(typesOf(expressions)), { expressions, nodes, what });
+  const common = commonType(expressions.map(writtenType));
+  return castAllTo(common && typedFields(common), { expressions, nodes, what });
+}
+
+/** Returns a type in which the fields that are untyped in all rows are text. */
+function typedFields(type: DataType): DataType {
+  if (type.kind === "unknown") return TEXT;
+  if (type.kind !== "row") return type;
+  const fields = type.fields.map((field) => ({ ...field, type: typedFields(field.type) }));
+  return { ...type, fields };
+}
+
+/**
+ * Returns the type of an expression. A field of ROW(…) that is an untyped literal has no type of
+ * its own, so that it adopts the type of the field in another row.
+ */
+function writtenType(expression: BoundExpression): DataType {
+  const { type } = expression;
+  if (type.kind !== "row" || expression.kind !== "call") return type;
+  const { args, row } = expression;
+  if (row === undefined || row.args !== args) return type;
+  const fields = type.fields.map((field, at): RowField => {
+    return { ...field, type: row.values[at]?.type ?? field.type };
+  });
+  return { ...type, fields };
 }
 
 /**

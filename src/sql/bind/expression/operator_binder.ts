@@ -22,7 +22,7 @@ import { bindRow, testOfValue } from "./row_values.ts";
 
 function comparesRows({ left, op, right }: ExprBinary): boolean {
   if (left.type !== "list" || (right.type !== "list" && !isSelectNode(right))) return false;
-  return comparisonOf(op) !== undefined || op.endsWith("DISTINCT FROM");
+  return comparisonOf(op) !== undefined || op.endsWith("DISTINCT FROM") || /^~[<>]=?~$/.test(op);
 }
 
 export function bindBinary(

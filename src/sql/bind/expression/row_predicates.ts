@@ -129,6 +129,14 @@ function rowDistinct(
   return { kind: asksForOne ? "or" : "and", type: BOOLEAN, operands };
 }
 
+/** Maps each operator that includes equality to the operator without it. */
+const STRICT: ReadonlyMap<string, string> = new Map([
+  ["<=", "<"],
+  [">=", ">"],
+  ["~<=~", "~<~"],
+  ["~>=~", "~>~"],
+]);
+
 /**
  * Returns a condition that compares rows by the first pair that differs. It is built from the last
  * pair outwards: a < c OR (a = c AND rest).
@@ -141,7 +149,7 @@ function orderedRows(op: string, pairs: readonly RowPair[], node: Expr): BoundEx
       { position: node._location.start, hint: "compare fewer values at a time" },
     );
   }
-  const strict = op === "<" || op === "<=" ? "<" : ">";
+  const strict = STRICT.get(op) ?? op;
   let result: BoundExpression | undefined;
   for (const { left, node: at, right } of pairs.toReversed()) {
     if (result === undefined) {

@@ -16,6 +16,7 @@ import {
   type DataType,
   type DomainType,
   type Row,
+  type RowValue,
   typeName,
   type Value,
 } from "../../../types/mod.ts";
@@ -78,6 +79,11 @@ export interface BoundCallItem {
   readonly isValue: boolean;
 }
 
+interface BoundCalls extends Pick<BoundCallItem, "columns" | "functions"> {
+  /** Whether the columns are the fields of rows. */
+  readonly isRow?: boolean;
+}
+
 /**
  * Binds a table function call in FROM.
  * @throws {DatabaseError} FUNCTION_NOT_FOUND, INVALID_QUERY
@@ -96,7 +102,7 @@ export function bindCallItem(
   return {
     functions: bound.flatMap((each) => each.functions),
     columns,
-    isValue: columns.length === 1 && !isDefined,
+    isValue: columns.length === 1 && !isDefined && bound.every(({ isRow }) => isRow !== true),
   };
 }
 
@@ -109,7 +115,7 @@ function bindOneCall(
   item: FromCall,
   alias: string | undefined,
   { bind, context }: { bind: Bind; context: ExpressionContext },
-): Pick<BoundCallItem, "columns" | "functions"> {
+): BoundCalls {
   const { name, schema } = item.function;
   if (item.xml?.kind === "table") return bindXmlTable(item, item.xml, { bind, context });
   const routines = routinesOf(item, context);
@@ -148,14 +154,33 @@ function bindOneCall(
   const shown = schema === undefined ? name : `${schema}.${name}`;
   const calls = shown === "unnest" && args.length > 1 ? args.map((arg) => [arg]) : [args];
   const alone = alias ?? name;
-  const bound = calls.map((own) => boundCall(shown, own, item));
+  const bound = calls.map((own) => withFields(boundCall(shown, own, item)));
   const columns = bound.flatMap((each) =>
     each.columns.map((column) => ({
       ...column,
       name: column.name ?? (bound.length === 1 ? alone : name),
     })),
   );
-  return { functions: bound.map((each) => each.made), columns };
+  const isRow = bound.some((each) => each.isRow);
+  return { functions: bound.map((each) => each.made), columns, isRow };
+}
+
+/**
+ * Replaces the only column of a call by the fields of its type if CREATE TYPE has defined that row
+ * type. A missing row becomes a row of NULLs.
+ */
+function withFields(bound: BoundCall): BoundCall & { readonly isRow: boolean } {
+  const { columns, made } = bound;
+  const [only] = columns;
+  const { type } = only ?? {};
+  const isRow = type?.kind === "row" && type.named !== undefined && columns.length === 1;
+  if (!isRow) return { ...bound, isRow };
+  const missing = type.fields.map(() => null);
+  const fieldsIn = ([row = null]: Row): Row => (row === null ? missing : (row as RowValue).cells);
+  function* rows(values: readonly Value[]): Generator<Row> {
+    for (const row of made.rows(values)) yield fieldsIn(row);
+  }
+  return { made: { ...made, width: missing.length, rows }, columns: type.fields, isRow };
 }
 
 /**
@@ -168,7 +193,7 @@ function boundRoutine(
     routines,
     ...around
   }: { routines: readonly CallableRoutine[]; bind: Bind; context: ExpressionContext },
-): Pick<BoundCallItem, "columns" | "functions"> {
+): BoundCalls {
   const call = resolveRoutine(item, routines, around);
   const { columns, made } = routineRows(call, around.context);
   const alone = columns.length === 1 ? alias : undefined;

@@ -8,6 +8,7 @@
 import {
   BOOLEAN,
   BYTES,
+  compareCodePoints,
   type DataType,
   TEXT,
   textFromValue,
@@ -147,6 +148,22 @@ export function resolveTextOperator(
         (text as string).startsWith(start as string),
       );
     default:
-      return undefined;
+      return resolveCodePointOrder(op);
   }
+}
+
+const CODE_POINT_ORDERS: ReadonlyMap<string, (order: number) => boolean> = new Map([
+  ["~<~", (order: number) => order < 0],
+  ["~<=~", (order: number) => order <= 0],
+  ["~>=~", (order: number) => order >= 0],
+  ["~>~", (order: number) => order > 0],
+]);
+
+/** Returns the form of an operator that compares strings by code point, in any collation. */
+function resolveCodePointOrder(op: string): OperatorForm | undefined {
+  const test = CODE_POINT_ORDERS.get(op);
+  if (test === undefined) return undefined;
+  return binaryForm([TEXT, TEXT], BOOLEAN, (left, right) =>
+    test(compareCodePoints(left as string, right as string)),
+  );
 }

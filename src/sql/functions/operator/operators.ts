@@ -21,6 +21,7 @@ import { resolveJson } from "./operator_json.ts";
 import { resolveMoney } from "./operator_money.ts";
 import { resolveNetwork, resolveNetworkPrefix } from "./operator_network.ts";
 import { resolveRange } from "./operator_range.ts";
+import { resolveRow } from "./operator_row.ts";
 import { resolveSearch, resolveSearchPrefix } from "./operator_search.ts";
 import { resolveConcatenation, resolveLike, resolveTextOperator } from "./operator_text.ts";
 import { resolveTime, resolveTimePrefix } from "./operator_time.ts";
@@ -50,6 +51,7 @@ export function resolveBinary(
     resolveMoney(op, left, right) ??
     resolveUnsigned(op, left, right) ??
     resolveRange(op, left, right) ??
+    resolveRow(op, left, right) ??
     resolveGeometry(op, left, right) ??
     resolveSearch(op, left, right) ??
     (op === "||" ? resolveConcatenation(left, right) : undefined) ??

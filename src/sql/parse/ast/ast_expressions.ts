@@ -324,7 +324,17 @@ export type SymbolOperator =
   | "%>>"
   | "<<->"
   | "<->>"
-  | "<#>";
+  | "<#>"
+  | "~<~"
+  | "~<=~"
+  | "~>=~"
+  | "~>~"
+  | "*="
+  | "*<>"
+  | "*<"
+  | "*<="
+  | "*>="
+  | "*>";
 
 /**
  * A unary operation. `ISNULL` is represented as "IS NULL". A minus sign before a number is part of

@@ -559,9 +559,9 @@ class Lexer implements LexedTokens {
 // comment begins inside it.
 const SYMBOLS = new Map<number, readonly string[]>();
 for (const symbol of [
-  "!~~* <<-> <->>",
-  "||/ #>> ->> !~* ~~* !~~ <=> <-> <#> <<% %>> <<= >>= -|- ?-| ?|| <<| |>> &<| |&> @-@",
-  ":: <> != <= >= || -> #> #- @> <@ ?| ?& && @@ @? ~* !~ ~~ ^@ << >> &< &> |/ !! <% %> => := ## ~= <^ >^ ?# ?-",
+  "!~~* <<-> <->> ~<=~ ~>=~",
+  "||/ #>> ->> !~* ~~* !~~ <=> <-> <#> <<% %>> <<= >>= -|- ?-| ?|| <<| |>> &<| |&> @-@ ~<~ ~>~ *<> *<= *>=",
+  ":: <> != <= >= || -> #> #- @> <@ ?| ?& && @@ @? ~* !~ ~~ ^@ << >> &< &> |/ !! <% %> => := ## ~= <^ >^ ?# ?- *= *< *>",
 ].flatMap((line) => line.split(" "))) {
   const code = symbol.charCodeAt(0);
   SYMBOLS.set(code, [...(SYMBOLS.get(code) ?? []), symbol]);
