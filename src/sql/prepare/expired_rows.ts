@@ -14,7 +14,7 @@ import { type ReadStore, SHARED_OWNER } from "../../storage/mod.ts";
 import { type DataType, exactCellMakerFor, valueAt } from "../../types/mod.ts";
 import type { BoundFrom, BoundSelect } from "../bind/bound.ts";
 import { columnValue } from "../bind/bound_nodes.ts";
-import { outputOf } from "./row_identity.ts";
+import { outputOf } from "./sort_keys.ts";
 
 /**
  * The maximum number of versions that one step of a followed query reads to find the reasons for

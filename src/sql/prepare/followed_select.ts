@@ -7,12 +7,11 @@
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { SchemaField } from "../../protocol/mod.ts";
-import { collationOf, hasSortKey, isOrderedByClients } from "../../types/mod.ts";
+import { collationOf, type DataType, hasSortKey, isOrderedByClients } from "../../types/mod.ts";
 import type { BoundFrom, BoundSelect } from "../bind/bound.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
 import { isPlainSelect } from "../bind/query/query_walk.ts";
-import { hasSubquery, sameExpression } from "../bind/walk.ts";
-import { SORT_KEY } from "../functions/sort_key.ts";
+import { hasSubquery } from "../bind/walk.ts";
 import type { WindowTerm } from "../maintain/row_window.ts";
 import type {
   Expr,
@@ -20,9 +19,10 @@ import type {
   SelectFromStatement,
   SelectStatement,
 } from "../parse/ast/ast.ts";
-import { coreOf, mapCore } from "../parse/ast/query_nodes.ts";
+import { coreOf, isSelectNode, mapCore } from "../parse/ast/query_nodes.ts";
 import type { ResultPlan, ResultSort } from "../ports/engine.ts";
-import { outputOf, rowIdentifiersOf } from "./row_identity.ts";
+import { rowIdentifiersOf } from "./row_identity.ts";
+import { keyedOutputOf, outputOf, sortKeyCall, sortKeyOutputOf } from "./sort_keys.ts";
 
 /** Names that every row of a followed result uses for purposes other than result fields. */
 const RESERVED_NAMES: readonly string[] = ["_key", "_seq", "_deleted"];
@@ -107,16 +107,15 @@ export function withHiddenColumns(
 ): WrittenSelect {
   const given = { node, select: bound(node) };
   const core = coreOf(node);
-  const isFixed = given.select.distinct === "all";
-  if (core === undefined || core.columns === undefined || isFixed) return given;
+  if (core === undefined) return withKeysOfSet(given, bound);
+  if (core.columns === undefined) return given;
   const sorts = core.orderBy ?? [];
   const terms = given.select.orderBy.flatMap(({ expression }, index) =>
     outputOf(given.select, expression) < 0 ? [sorts[index]?.by] : [],
   );
   const keys = given.select.orderBy.flatMap(({ expression: { type } }, index) => {
     const by = sorts[index]?.by;
-    const isKeyed = by !== undefined && !isOrderedByClients(type) && hasSortKey(type);
-    return isKeyed ? [sortKeyCall(valueOfTerm(core, by))] : [];
+    return by !== undefined && isSortedByKey(type) ? [sortKeyCall(core, by)] : [];
   });
   const ordered = withItems(withItems(given, terms, bound), keys, bound);
   const { select } = ordered;
@@ -127,24 +126,49 @@ export function withHiddenColumns(
 }
 
 /**
- * Returns the value of an ORDER BY term as an expression over the tables. The term may be the
- * position or the alias of a select item. Returns undefined for a position that `*` makes
- * uncertain.
+ * Adds the sort keys of ORDER BY terms to each block of a set operation. Returns the query
+ * unchanged if a block cannot compute the key that the value has in the result.
  */
-function valueOfTerm({ columns = [] }: SelectFromStatement, by: Expr): Expr | undefined {
-  if (by.type === "integer") {
-    const before = columns.slice(0, by.value);
-    const hasStar = before.some(({ expr }) => expr.type === "ref" && expr.star === true);
-    return hasStar ? undefined : before[by.value - 1]?.expr;
-  }
-  if (by.type !== "ref" || by.table !== undefined) return by;
-  return columns.find(({ alias }) => alias?.name === by.name)?.expr ?? by;
+function withKeysOfSet(
+  given: WrittenSelect,
+  bound: (node: SelectStatement) => BoundSelect,
+): WrittenSelect {
+  const fields = given.select.orderBy.flatMap(({ expression }) =>
+    isSortedByKey(expression.type) ? [outputOf(given.select, expression)] : [],
+  );
+  const node = fields.length === 0 ? undefined : withKeysInBlocks(given.node, fields);
+  const longer = node === undefined ? given : boundOr(given, node, bound);
+  const { orderBy, outputs } = longer.select;
+  const found = outputs.filter((_, index) => keyedOutputOf(longer.select, index) >= 0);
+  return orderBy.length > 0 && found.length >= fields.length ? longer : given;
 }
 
-function sortKeyCall(value: Expr | undefined): Expr | undefined {
-  if (value === undefined) return undefined;
-  const { _location } = value;
-  return { type: "call", function: { name: SORT_KEY, _location }, args: [value], _location };
+function withKeysInBlocks(
+  node: SelectStatement,
+  fields: readonly number[],
+): SelectStatement | undefined {
+  if (node.type === "select") {
+    const { _location } = node;
+    const keys = fields.map((field) => {
+      const value = field + 1;
+      return sortKeyCall(node, { type: "integer", value, text: String(value), _location });
+    });
+    const written = keys.filter((key) => key !== undefined);
+    return written.length < fields.length ? undefined : withHiddenItems(node, written);
+  }
+  if (node.type === "with" || node.type === "with recursive") {
+    const inner = isSelectNode(node.in) ? withKeysInBlocks(node.in, fields) : undefined;
+    return inner && { ...node, in: inner };
+  }
+  if (!("left" in node)) return undefined;
+  const left = withKeysInBlocks(node.left, fields);
+  const right = withKeysInBlocks(node.right, fields);
+  return left && right && { ...node, left, right };
+}
+
+/** Whether clients sort the values of a type by their sort keys. */
+function isSortedByKey(type: DataType): boolean {
+  return !isOrderedByClients(type) && hasSortKey(type);
 }
 
 /**
@@ -219,17 +243,19 @@ function withItems(
 ): WrittenSelect {
   const written = items.filter((item) => item !== undefined);
   if (written.length === 0 || written.length < items.length) return given;
-  const longer = mapCore(given.node, (core) => ({
-    ...core,
-    columns: [
-      ...(core.columns ?? []),
-      ...written.map((expr, index) => {
-        const { _location } = expr;
-        const name = expr.type === "ref" ? expr.name : `_order_${index + 1}`;
-        return { _location, expr, alias: { _location, name: `${HIDDEN_PREFIX}${name}` } };
-      }),
-    ],
-  }));
+  return boundOr(
+    given,
+    mapCore(given.node, (core) => withHiddenItems(core, written)),
+    bound,
+  );
+}
+
+/** Returns a longer form of a query, or the given query if the longer one cannot be bound. */
+function boundOr(
+  given: WrittenSelect,
+  longer: SelectStatement,
+  bound: (node: SelectStatement) => BoundSelect,
+): WrittenSelect {
   try {
     return { node: longer, select: bound(longer) };
   } catch (error) {
@@ -238,6 +264,15 @@ function withItems(
     if (error instanceof DatabaseError) return given;
     throw error;
   }
+}
+
+function withHiddenItems(core: SelectFromStatement, items: readonly Expr[]): SelectFromStatement {
+  const added = items.map((expr, index) => {
+    const { _location } = expr;
+    const name = expr.type === "ref" ? expr.name : `_order_${index + 1}`;
+    return { _location, expr, alias: { _location, name: `${HIDDEN_PREFIX}${name}` } };
+  });
+  return { ...core, columns: [...(core.columns ?? []), ...added] };
 }
 
 /**
@@ -284,16 +319,6 @@ function leadingSorts(
   });
   const end = sorts.findIndex(({ field }) => field < 0);
   return end < 0 ? sorts : sorts.slice(0, end);
-}
-
-/**
- * Returns the index of the output with the sort key of a value, or -1 if there is no such output.
- */
-function sortKeyOutputOf({ outputs }: BoundSelect, value: BoundExpression): number {
-  return outputs.findIndex(({ expression: key }) => {
-    const [keyed] = key.kind === "call" && key.name === SORT_KEY ? key.args : [];
-    return keyed !== undefined && sameExpression(keyed, value);
-  });
 }
 
 /**

@@ -9,9 +9,9 @@
 import type { BoundFrom, BoundRelation, BoundSelect } from "../bind/bound.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
 import { columnValue } from "../bind/bound_nodes.ts";
-import { sameExpression } from "../bind/walk.ts";
 import type { Expr, SelectFromStatement } from "../parse/ast/ast.ts";
 import { isSelectNode } from "../parse/ast/query_nodes.ts";
+import { keyedOutputOf, outputOf } from "./sort_keys.ts";
 
 export interface RowIdentifier {
   readonly value: BoundExpression;
@@ -31,7 +31,9 @@ export function rowIdentifiersOf(select: BoundSelect): readonly RowIdentifier[] 
   if (select.expansions.length > 0) return undefined;
   if (isAggregated && groupBy.length === 0 && groupingSets === undefined) return [];
   if (distinct === "all") {
-    return outputs.map(({ expression }) => ({ value: expression, written: () => undefined }));
+    return outputs
+      .filter((_, index) => keyedOutputOf(select, index) < 0)
+      .map(({ expression }) => ({ value: expression, written: () => undefined }));
   }
   if (typeof distinct === "object") {
     return distinct.on.map((value, index) => ({
@@ -80,7 +82,7 @@ function identifiersOfRelation(relation: BoundRelation): readonly RowIdentifier[
       return identifiersThrough(relation.cte.query, relation);
     case "set":
       // A set operation without ALL yields no duplicate rows.
-      return relation.isAll ? undefined : relation.columns.map((column) => columnOf(column));
+      return relation.isAll ? undefined : identifiersOfSet(relation);
     case "system":
     case "values":
     case "function":
@@ -89,6 +91,18 @@ function identifiersOfRelation(relation: BoundRelation): readonly RowIdentifier[
     case "working":
       return undefined;
   }
+}
+
+function identifiersOfSet({
+  columns,
+  left,
+  right,
+}: Extract<BoundRelation, { kind: "set" }>): readonly RowIdentifier[] {
+  const isKey = (index: number): boolean => {
+    const keyed = keyedOutputOf(left, index);
+    return keyed >= 0 && keyed === keyedOutputOf(right, index);
+  };
+  return columns.filter((_, index) => !isKey(index)).map((column) => columnOf(column));
 }
 
 function columnOf(column: Parameters<typeof columnValue>[0]): RowIdentifier {
@@ -132,9 +146,4 @@ function identifiersThrough(
     return column === undefined ? [] : [columnOf(column)];
   });
   return found.length === identifiers.length ? found : undefined;
-}
-
-/** Returns the position of the output with the given value, or -1 if there is no such output. */
-export function outputOf({ outputs }: BoundSelect, value: BoundExpression): number {
-  return outputs.findIndex(({ expression }) => sameExpression(expression, value));
 }
