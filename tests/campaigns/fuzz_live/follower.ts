@@ -21,6 +21,7 @@ export class Follower {
   readonly asked: Asked;
   readonly states: NextState[] = [];
   #last: FollowedState | undefined;
+  #forgotten: FollowedState | undefined;
   #isResumed = false;
   #rows: ResultFollower | undefined;
   #subscription: SocketSubscription | undefined;
@@ -39,6 +40,14 @@ export class Follower {
   /** The newest complete state of the follower. */
   get last(): FollowedState | undefined {
     return this.#last;
+  }
+
+  /**
+   * The last state before the follower began without its rows. The server may have kept this state
+   * for the earlier subscription.
+   */
+  get forgotten(): FollowedState | undefined {
+    return this.#forgotten;
   }
 
   /** The reason why the server ended the subscription. */
@@ -73,6 +82,7 @@ export class Follower {
 
   /** Subscribes for the first time, or again without the rows received earlier. */
   begin(socket: FollowerSocket): void {
+    this.#forgotten = this.#last;
     this.#last = undefined;
     this.#subscribe(socket, new ResultFollower(this.#options()));
   }

@@ -12,6 +12,11 @@ import { type Column, SORTS } from "../fuzz_sql/values.ts";
 export interface FuzzQuery {
   readonly sql: string;
   /**
+   * The query with one more column at the end: the seq of the newest table row from which each row
+   * is derived. Absent for queries whose first rows have another `_seq`.
+   */
+  readonly seqSql?: string | undefined;
+  /**
    * The values of the parameters, one list for each of several queries that differ only in these
    * values. The server follows such queries together.
    */
@@ -61,6 +66,15 @@ export function joined(
     from = { text, columns, ids: [...from.ids, ...right.ids] };
   }
   return from;
+}
+
+/**
+ * Returns the seq of the newest table row in a row of FROM, as an expression. Returns undefined if
+ * FROM contains a view, because the rows of a view have no seq.
+ */
+export function newestSeqIn({ ids, text }: From): string | undefined {
+  if (/\bvw\d/.test(text)) return undefined;
+  return `greatest(${ids.map((id) => id.replace(/\.id$/, "._seq")).join(", ")})`;
 }
 
 export function itemOf(tables: readonly Table[], chance: Chance, alias: string): From {

@@ -7,7 +7,7 @@
  */
 import type { SubscriptionAck, WireRow } from "../../../src/protocol/mod.ts";
 import type { NextState } from "./follower.ts";
-import { type Asked, type Selected, SelectedRows, type Selects } from "./selects.ts";
+import { type Asked, haveSameRows, type Selected, SelectedRows, type Selects } from "./selects.ts";
 import { readsClock } from "./tables.ts";
 
 /** A complete state of a follower. */
@@ -38,6 +38,8 @@ export interface JudgedRound {
   readonly endMs: number;
   /** Whether a definition or a right has changed. */
   readonly isRedefined: boolean;
+  /** Whether a follower of the same result has had a row with the same key and seq. */
+  readonly hasRow: (asked: Asked, row: WireRow) => boolean;
 }
 
 export class Judge {
@@ -116,7 +118,7 @@ export class Judge {
     { ack, followed, isByCommit, names, state }: Judged & Followed,
   ): Promise<string | undefined> {
     const { before, isResumed, rows } = state;
-    if (before === undefined) return undefined;
+    if (before === undefined) return await this.#wrongFirstSeq(asked, { followed, state });
     // The passage of time and a changed definition may change rows without a commit.
     const mayStay = this.#round().isRedefined || readsClock(asked.sql);
     const identity = identityOf(ack, names);
@@ -134,6 +136,38 @@ export class Judge {
       if (oldRow !== undefined && textOf(oldRow, names) === text) continue;
       if (await this.#hasMade(asked, { identity, seq, text })) continue;
       return `at ${state.seq}, a row has the seq ${seq}, but changed before: ${text}`;
+    }
+    return undefined;
+  }
+
+  /**
+   * Checks the seqs of first rows. Each is the seq of the newest table row in the row or group,
+   * unless the server already followed the result. Then the row keeps its seq until one of its
+   * values changes: that of a row of another follower, of the newest table row in an earlier state,
+   * or of the commit that made the row, which may have been a removal.
+   */
+  async #wrongFirstSeq(
+    asked: Asked,
+    { followed, state }: Pick<Followed, "followed"> & Pick<Judged, "state">,
+  ): Promise<string | undefined> {
+    const { hasRow, isRedefined } = this.#round();
+    const { seqSql } = asked;
+    if (seqSql === undefined || isRedefined || !haveSameRows(asked)) return undefined;
+    const newestAt = async (seq: number): Promise<Selected> => {
+      return await this.#selectAt({ ...asked, sql: seqSql }, seq);
+    };
+    const selected = await newestAt(state.seq);
+    if (!(selected instanceof SelectedRows)) return undefined;
+    for (const [index, row] of state.rows.entries()) {
+      const seq = Number(row["_seq"]);
+      const text = followed[index] ?? "";
+      const withSeq = `${text.slice(0, -1)},${seq}]`;
+      const isWithoutRows = selected.countOf(`${text.slice(0, -1)},null]`) > 0;
+      if (isWithoutRows || selected.countOf(withSeq) > 0 || hasRow(asked, row)) continue;
+      const earlier = await newestAt(seq);
+      if (earlier instanceof SelectedRows && earlier.countOf(withSeq) > 0) continue;
+      if (await this.#hasMade(asked, { identity: "values", seq, text })) continue;
+      return `at ${state.seq}, a first row has the seq ${seq}, which is not that of its newest table row: ${text}`;
     }
     return undefined;
   }

@@ -36,6 +36,7 @@ const ROUND: JudgedRound = {
   startMs: 0,
   endMs: 0,
   isRedefined: false,
+  hasRow: () => false,
 };
 
 interface Case {
@@ -122,6 +123,44 @@ test("a row that changed after a state has a later seq than the state", async ()
   expect(await judged(given)).toMatch(/changed after 5 has the seq 5/);
   const older = [row({ t: "a" }, "x", 4)];
   expect(await judged({ ...given, rows: older })).toMatch(/changed after 5 has the seq 4/);
+});
+
+test("a first row has the seq of its newest table row, or one that the server has kept", async () => {
+  const asked = {
+    user: "ada",
+    token: "ada",
+    sql: "SELECT a.i, count(*) FROM shared1 AS a GROUP BY 1",
+    seqSql: "SELECT a.i, count(*), max(a._seq) FROM shared1 AS a GROUP BY 1",
+    params: [],
+    tables: TABLES,
+    way: undefined,
+  };
+  // The group has rows of the seqs 4 and 6. Another row of the group is removed at seq 8.
+  const cellsAt = (seq: number): Cells => [1, seq < 8 ? 3 : 2];
+  const server = {
+    token: "ada",
+    sql: async (sql: string, { params = [] }: { params?: readonly unknown[] } = {}) => {
+      const cells = cellsAt(Number(params[0]));
+      const rows = [sql.includes("_seq") ? [...cells, 6] : cells];
+      return { status: 200, body: { status: "success", results: [{ rows }] } };
+    },
+  };
+  const selects = new Selects(server as unknown as JudgedServer, () => SCHEMA);
+  const ack = {
+    key_columns: ["i"],
+    schema: [{ name: "i" }, { name: "count" }],
+  } as unknown as SubscriptionAck;
+  const differenceWith = async (seq: number, hasRow = false) => {
+    const judge = new Judge(selects, () => ({ ...ROUND, hasRow: () => hasRow }));
+    const rows = [row({ i: 1, count: 2 }, "1", seq)];
+    const state = { seq: 9, rows, before: undefined, isResumed: false };
+    return await judge.differenceOf(asked, { ack, state, isByCommit: true, isNewest: true });
+  };
+  expect(await differenceWith(6)).toBeUndefined();
+  expect(await differenceWith(8)).toBeUndefined();
+  expect(await differenceWith(9)).toMatch(/a first row has the seq 9/);
+  expect(await differenceWith(4)).toMatch(/a first row has the seq 4/);
+  expect(await differenceWith(9, true)).toBeUndefined();
 });
 
 test("rows that the time changes are those of some moment since the last burst", async () => {

@@ -130,6 +130,13 @@ const REPLACEMENTS = {
     line: "return newest > after ? newest : upTo;",
     instead: "return newest;",
   },
+  // First rows have the seq of the last commit instead of that of their newest table row.
+  first_seqs: {
+    file: "live/results/result_state.ts",
+    line: "return { cells, rowSeq: seqOfChange(Number(given.at(-1) ?? 0) as Seq, seqs) };",
+    instead:
+      "return { cells, rowSeq: seqs.after === SEQ_ZERO ? seqs.upTo : seqOfChange(Number(given.at(-1) ?? 0) as Seq, seqs) };",
+  },
   // When several commits arrive together, a changed row has the seq of the last of them instead of
   // its own commit.
   late_seqs: {

@@ -17,6 +17,7 @@ import {
   INNER_JOINS,
   itemOf,
   joined,
+  newestSeqIn,
   outputs,
   type Sources,
   scopeOf,
@@ -45,11 +46,11 @@ const NO_PARAMETERS: FuzzQuery["parameters"] = [[]];
 
 /** The classes of queries, each with its weight in the random choice. */
 const CLASSES: readonly (readonly [weight: number, make: (sources: Sources) => FuzzQuery])[] = [
-  [4, (sources) => plain(joinQuery(sources, INNER_JOINS))],
-  [3, (sources) => plain(joinQuery(sources, ALL_JOINS))],
-  [2, (sources) => plain(joinQuery(onlyFirst(sources), ALL_JOINS))],
+  [4, (sources) => joinQuery(sources, INNER_JOINS)],
+  [3, (sources) => joinQuery(sources, ALL_JOINS)],
+  [2, (sources) => joinQuery(onlyFirst(sources), ALL_JOINS)],
   [1, (sources) => plain(mergingQuery(sources))],
-  [8, (sources) => plain(groupQuery(sources))],
+  [8, groupQuery],
   [4, (sources) => plain(windowOfRows(sources))],
   [2, (sources) => plain(distinctQuery(sources))],
   [4, (sources) => plain(setQuery(sources))],
@@ -89,11 +90,24 @@ function plain(sql: string): FuzzQuery {
   return { sql, parameters: NO_PARAMETERS };
 }
 
-function joinQuery(sources: Sources, words: readonly string[]): string {
+/**
+ * Returns a query, and the same query with the seq of each row's newest table row.
+ *
+ * @param seq The seq as an item of the select list; undefined if the query cannot return it.
+ */
+function withSeqs(list: readonly string[], rest: string, seq: string | undefined): FuzzQuery {
+  const written = (items: readonly string[]): string => `SELECT ${items.join(", ")} ${rest}`;
+  // If the select list contains a query, the first rows have the seq of the last commit.
+  const isFixed = seq === undefined || list.some((item) => /\bSELECT\b/.test(item));
+  return { ...plain(written(list)), seqSql: isFixed ? undefined : written([...list, seq]) };
+}
+
+function joinQuery(sources: Sources, words: readonly string[]): FuzzQuery {
   const { chance } = sources;
   const from = joined(sources, words);
   const order = chance.below(3) === 0 ? ` ORDER BY ${chance.pick(from.columns).name}` : "";
-  return `SELECT ${outputs(from, chance).join(", ")} FROM ${from.text}${where(from, chance)}${order}`;
+  const list = outputs(from, chance);
+  return withSeqs(list, `FROM ${from.text}${where(from, chance)}${order}`, newestSeqIn(from));
 }
 
 /** Returns a full join in which USING merges columns. */
@@ -141,7 +155,7 @@ const AGGREGATES: readonly string[] = [
   "coalesce(sum(a.j), 0) + count(*)",
 ];
 
-function groupQuery(sources: Sources): string {
+function groupQuery(sources: Sources): FuzzQuery {
   const { chance } = sources;
   const from = joined(sources, ALL_JOINS.slice(0, 2), chance.below(3) === 0 ? 2 : 1);
   const isSimple = chance.below(2) === 0;
@@ -160,7 +174,12 @@ function groupQuery(sources: Sources): string {
   const list = [...keys, ...calls];
   const ordinals = list.map((_, i) => `${i + 1}${chance.pick(ORDERS)}`).toReversed();
   const order = chance.below(3) === 0 ? ` ORDER BY ${ordinals.join(", ")}${limitOf(chance)}` : "";
-  return `SELECT ${list.join(", ")} FROM ${from.text}${where(from, chance)}${group}${having}${order}`;
+  const newest = newestSeqIn(from);
+  return withSeqs(
+    list,
+    `FROM ${from.text}${where(from, chance)}${group}${having}${order}`,
+    newest === undefined ? undefined : `max(${newest})`,
+  );
 }
 
 function limitOf(chance: Chance): string {

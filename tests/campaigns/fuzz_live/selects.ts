@@ -17,6 +17,8 @@ export interface Asked {
   readonly user: string;
   readonly token: string;
   readonly sql: string;
+  /** The query that also returns the seq of each row's newest table row, if there is one. */
+  readonly seqSql?: string | undefined;
   readonly params: readonly unknown[];
   /** The tables that the query reads, as a {@linkcode CommitLedger} names them. */
   readonly tables: ReadonlySet<string>;

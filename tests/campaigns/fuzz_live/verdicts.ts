@@ -2,6 +2,8 @@
  * Judges the followers after a burst of commits. Each of their states must equal the result of the
  * query, and each follower must have received everything, or have a reason for having ended.
  */
+import type { WireRow } from "../../../src/protocol/mod.ts";
+import type { FollowedState } from "../../support/result_follower.ts";
 import { until } from "../../support/until.ts";
 import { type Commit, CommitLedger } from "./commit_ledger.ts";
 import type { Follower } from "./follower.ts";
@@ -55,6 +57,20 @@ const NO_BURST: Burst = {
 /** The seqs of commits, and whether each commit changed a table of a query. */
 type ComparedCommits = ReadonlyMap<number, boolean>;
 
+/** The states that the follower of a query has had. */
+interface HeldStates {
+  readonly asked: Asked;
+  /** The last state before the follower began without its rows. */
+  readonly forgotten: FollowedState | undefined;
+  readonly states: readonly FollowedState[];
+}
+
+/** Whether the server keeps one result for two queries that return the same rows for all users. */
+function isSameResult(left: Asked, right: Asked): boolean {
+  const { params, sql, way } = left;
+  return sql === right.sql && way === right.way && Bun.deepEquals(params, right.params, true);
+}
+
 export interface VerdictsOptions {
   readonly selects: Selects;
   /** Reports a fault. The followers of the query are no longer judged afterwards. */
@@ -79,6 +95,8 @@ export class Verdicts {
    * The seq at the end of the last burst, for each follower whose state at that seq was compared.
    */
   readonly #comparedSeqs = new WeakMap<Follower, number>();
+  /** The states that the followers had during the burst. */
+  #held: readonly HeldStates[] = [];
   #stateCount = 0;
   #pairCount = 0;
   #changedPairCount = 0;
@@ -89,6 +107,7 @@ export class Verdicts {
     this.#judge = new Judge(options.selects, () => ({
       ...this.#burst,
       lastChange: (asked, seq) => this.#ledger.lastChange(asked.tables, seq),
+      hasRow: (asked, row) => this.#hasRow(asked, row),
     }));
   }
 
@@ -122,9 +141,18 @@ export class Verdicts {
     this.#burst = burst;
     if (isKilled || isRedefined) this.#ledger.lose();
     else this.#ledger.add(commits);
+    const all = [...followers];
+    this.#held = all.map(({ asked, forgotten, last, states }) => {
+      const others = [forgotten, last, ...states.map(({ before }) => before)];
+      return {
+        asked,
+        forgotten,
+        states: [...states, ...others.filter((each) => each !== undefined)],
+      };
+    });
     const pairs = new Map<string, boolean>();
     await Promise.all(
-      Array.from(followers, async (follower) => {
+      all.map(async (follower) => {
         for (const [commit, hasChanged] of await this.#judgeFollower(follower)) {
           const pair = `${follower.query} at ${commit}`;
           pairs.set(pair, hasChanged || pairs.get(pair) === true);
@@ -235,6 +263,23 @@ export class Verdicts {
 
   #lastChange({ tables }: Asked, seq: number): number {
     return this.#ledger.lastChange(tables, seq);
+  }
+
+  /**
+   * Whether a follower of the same result has had a row. The first rows of the follower that asks
+   * do not count.
+   */
+  #hasRow(asked: Asked, row: WireRow): boolean {
+    const { _key: key, _seq: seq } = row;
+    return this.#held.some((held) => {
+      if (!isSameResult(held.asked, asked)) return false;
+      const { forgotten } = held;
+      const states =
+        held.asked !== asked ? held.states : forgotten === undefined ? [] : [forgotten];
+      return states.some(({ rows }) =>
+        rows.some((each) => each["_key"] === key && each["_seq"] === seq),
+      );
+    });
   }
 
   /**
