@@ -219,10 +219,15 @@ export class LocalLiveEngine implements LiveEngine {
     const asked = { principal, spec, backpressure, wanted };
     const known = this.#recentPlan(principal, spec);
     if (known !== undefined) return this.#followRows(known, asked);
-    const { plan, way } = this.#planFollowed(principal, spec);
-    if (way === "result") return this.#followResult(plan, asked);
-    this.#recentPlans.remember(planKeyOf(principal, spec), plan);
-    return this.#followRows(plan, asked);
+    const followed = this.#planFollowed(principal, spec);
+    if (followed.way === "result") {
+      if (wanted.start.kind === "snapshot" && wanted.start.lastRows !== undefined) {
+        throw refusedLastRows(spec.id, followed.part);
+      }
+      return this.#followResult(followed.plan, asked);
+    }
+    this.#recentPlans.remember(planKeyOf(principal, spec), followed.plan);
+    return this.#followRows(followed.plan, asked);
   }
 
   #followRows(plan: LivePlan, { backpressure, principal, spec, wanted }: Asked): LiveSubscription {
@@ -276,16 +281,10 @@ export class LocalLiveEngine implements LiveEngine {
    * Returns the start of a subscription to an entire result, after checking its resume position
    * against the history.
    *
-   * @throws {SubscriptionError} INVALID_OPTIONS, INVALID_RESUME, RESUME_EXPIRED, SCHEMA_CHANGED
+   * @throws {SubscriptionError} INVALID_RESUME, RESUME_EXPIRED, SCHEMA_CHANGED
    */
   #startOfResult(start: Start, resume: Omit<ResultResume, "claimsKey" | "position">): Start {
     const { id, plan } = resume;
-    if (start.kind === "snapshot" && start.lastRows !== undefined) {
-      const what =
-        "last_rows applies only to queries over a single table; use ORDER BY … LIMIT instead";
-      const message = `Cannot subscribe "${id}": ${what}`;
-      throw new SubscriptionError(ending(id, "INVALID_OPTIONS", message));
-    }
     if (start.kind !== "resume") return start;
     if (start.position === 0) return { kind: "snapshot", lastRows: undefined };
     const { claimsKey, position } = start;
@@ -592,4 +591,17 @@ function refusal(
   message: string,
 ): SubscriptionError {
   return new SubscriptionError(ending(id, code, message));
+}
+
+/**
+ * Creates the error for `last_rows` of a query that is not followed row by row.
+ *
+ * @param part The construct that prevents it. It may be in a policy, which the client does not
+ *   see.
+ */
+function refusedLastRows(id: string, part: string): SubscriptionError {
+  const message =
+    `Cannot subscribe "${id}": last_rows applies only to a query that is followed row by row, ` +
+    `not to a query with ${part}; use ORDER BY … LIMIT instead`;
+  return new SubscriptionError(ending(id, "INVALID_OPTIONS", message));
 }

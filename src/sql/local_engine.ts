@@ -225,11 +225,11 @@ export class LocalSqlEngine implements SqlEngine {
       return { way: "rows", plan: this.planLive(principal, request) };
     } catch (error) {
       if (!(error instanceof NotRowByRow)) throw error;
+      const ledger = this.#newLedger(undefined);
+      const texts = this.#texts;
+      const query = planFollowedQuery(this.#deps, request, { principal, ledger, texts });
+      return { way: "result", plan: new FollowedResult(this.#deps, query), part: error.part };
     }
-    const ledger = this.#newLedger(undefined);
-    const texts = this.#texts;
-    const query = planFollowedQuery(this.#deps, request, { principal, ledger, texts });
-    return { way: "result", plan: new FollowedResult(this.#deps, query) };
   }
 
   #newLedger(timeoutMs: number | undefined): RequestLedger {

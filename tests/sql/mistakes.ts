@@ -549,6 +549,37 @@ const SIBLINGS: readonly Mistake[] = [
     "Tables and views are listed in information_schema.tables",
   ],
   [
+    "SELECT count(*) FROM pg_stat_activity",
+    "pg_stat_activ",
+    "Running statements are in system.queries, connections in system.connections",
+  ],
+  ["SELECT 1 FROM pg_catalog.pg_indexes", "pg_catalog.pg", "Indexes are listed in system.indexes"],
+  [
+    "SELECT relname FROM pg_catalog.pg_class",
+    "pg_catalog.pg",
+    "Tables and views are listed in information_schema.tables",
+  ],
+  [
+    "INSERT INTO demo.kv VALUES (1, 'x') ON CONFLICT (k) DO NOTHING RETURNING xmax = 0",
+    "xmax = 0",
+    "rows have no such column; to see whether an upsert inserted a row, use MERGE with RETURNING " +
+      "merge_action()",
+  ],
+  [
+    "SELECT pg_total_relation_size('demo.kv')",
+    "pg_total_relation_",
+    "write SELECT sum(size_bytes) FROM system.segments WHERE table_name = 'articles'",
+  ],
+  ["SELECT digest('a', 'sha256')", "digest('a'", "write sha256(data), or md5(text)"],
+  ["UPDATE demo.notes SET titel = 'x'", "titel = ", 'did you mean "title"?'],
+  ["INSERT INTO demo.notes (titel) VALUES ('x')", "titel) ", 'did you mean "title"?'],
+  ["CREATE TABLE demo.t (id INTT)", "INTT)", "write int"],
+  [
+    "SELECT k FROM demo.kv WHERE k = 1 FOR SYSTEM_TIME AS OF now()",
+    "FOR SYSTEM",
+    "write it directly after the name of the table: FROM app.articles FOR SYSTEM_TIME AS OF now()",
+  ],
+  [
     "SELECT * FROM 'demo.kv'",
     "'demo.kv'",
     "write names without quotes, or in double quotes: namespace.table",

@@ -101,12 +101,16 @@ export class Cors {
 
   /**
    * Whether the page that sent a request may use its cookies. Browsers withhold cookies from other
-   * sites, but not from another port or subdomain of this site.
+   * sites, but not from another port or subdomain of this site. A listed page that sends no cookie,
+   * as at a login with a password, is refused nothing, so nothing is logged.
    */
   mayUseCookies(request: Request): boolean {
     if (this.#isOfOwnPage(request)) return true;
-    if (this.#allowsCredentials && this.#isOfListedPage(request)) return true;
-    this.#noteRefused(request.headers.get("origin") ?? "");
+    const isListed = this.#isOfListedPage(request);
+    if (isListed && this.#allowsCredentials) return true;
+    if (!isListed || request.headers.has("cookie")) {
+      this.#noteRefused(request.headers.get("origin") ?? "");
+    }
     return false;
   }
 

@@ -150,6 +150,22 @@ const FUNCTIONS = entries([
     "txid_current pg_current_xact_id",
     "read the column _seq: it is the position of the row's last change",
   ],
+  [
+    "xmin xmax cmin cmax ctid",
+    "rows have no such column; to see whether an upsert inserted a row, use MERGE with RETURNING " +
+      "merge_action()",
+  ],
+  [
+    "pg_total_relation_size pg_relation_size pg_table_size pg_indexes_size pg_database_size",
+    "write SELECT sum(size_bytes) FROM system.segments WHERE table_name = 'articles'",
+  ],
+  [
+    "crypt gen_salt",
+    "hash passwords in your application, or let people log in as users of the server: CREATE USER",
+  ],
+  ["digest", "write sha256(data), or md5(text)"],
+  ["gen_random_bytes", "write gen_random_uuid(), or create the bytes in your application"],
+  ["nanoid cuid", "write gen_random_uuid(), uuidv7() or SNOWFLAKE_ID()"],
   ["sleep waitfor", "write pg_sleep(seconds)"],
   ["varchar string text", "write CAST(price AS TEXT), or price::text"],
   ["signed unsigned int integer", "write CAST(code AS INT), or code::int"],

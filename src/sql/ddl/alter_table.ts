@@ -444,10 +444,12 @@ function dropColumn(
     return dropColumn(without, change, altering);
   }
   const dependent = table.checks.filter(({ sql }) => columnsNamedIn(sql, table).has(name));
-  if (dependent.length > 0 && behaviour !== "cascade") {
+  const [check] = dependent;
+  if (check !== undefined && behaviour !== "cascade") {
     throw new DatabaseError(
       "DEPENDENT_OBJECTS",
-      `Cannot drop column "${name}": it is used by ${counted(dependent.length, "constraint")}`,
+      `Cannot drop column "${name}": it is used by ${counted(dependent.length, "constraint")}, ` +
+        `including "${check.name}"`,
       { position, hint: "add CASCADE to drop the constraints as well" },
     );
   }

@@ -52,7 +52,7 @@ export const SESSION_FUNCTIONS: readonly ScalarFunction[] = [
     ["pg_is_in_recovery"],
     overload([], BOOLEAN, () => false, { volatility: "stable" }),
   ),
-  ...stable(["version"], (call) => call.version),
+  ...stable(["version"], (call) => `Tidemark ${call.version}`),
   ...functionsNamed(
     ["pg_trigger_depth"],
     overload([], INT, (_, call) => call.triggerDepth ?? 0, { volatility: "volatile" }),

@@ -87,13 +87,15 @@ export function findTable(
   const known = visibleNames(deps, { principal, wanted: name });
   const isBare = schema === undefined;
   const meant = meantBy(shown, name, known) ?? (isBare ? anywhere(name, known) : undefined);
-  if (meant === undefined) findNamespace(catalog, inNamespace, node);
+  const instead = insteadOfCatalogTable(name);
+  if (meant === undefined && instead === undefined) findNamespace(catalog, inNamespace, node);
   const isThere = catalog.namespace(inNamespace) !== undefined;
   const isHidden =
     catalog.table(inNamespace, name) !== undefined || catalog.view(inNamespace, name) !== undefined;
   const parts = [
     ...(meant === undefined ? [] : [`did you mean ${meant}?`]),
-    ...(schema === undefined ? [whereNamesLead(inNamespace, name)] : []),
+    ...(schema === undefined ? [instead ?? whereNamesLead(inNamespace, name)] : []),
+    ...(schema === "pg_catalog" && instead !== undefined ? [instead] : []),
     ...limitOfToken(principal, inNamespace),
   ];
   throw new DatabaseError(
@@ -177,11 +179,40 @@ function anywhere(name: string, known: readonly string[]): string | undefined {
   return near === undefined ? undefined : shownOf.get(near);
 }
 
+/** Tables of PostgreSQL's catalog, by the place that has their contents here. */
+const PLACES_OF_CATALOG_TABLES: readonly (readonly [place: string, names: RegExp])[] = [
+  ["Running statements are in system.queries, connections in system.connections", /^stat_activity/],
+  ["Statements and their times are in system.query_stats", /^stat_statements/],
+  ["Indexes are listed in system.indexes", /^(index|indexes|stat_user_indexes)$/],
+  ["Columns are listed in information_schema.columns", /^(attribute|attrdef)$/],
+  ["Constraints are listed in information_schema.table_constraints", /^constraint$/],
+  ["Types are listed in system.types", /^(type|enum|range)$/],
+  ["Sequences are listed in system.sequences", /^sequences?$/],
+  ["Functions are listed in information_schema.routines", /^(proc|aggregate)$/],
+  ["Triggers are listed in information_schema.triggers", /^trigger$/],
+  ["Policies are listed in system.policies", /^(policy|policies)$/],
+  ["Views are listed in information_schema.views", /^(views|rewrite)$/],
+  ["Materialized views are listed in system.materialized_views", /^matviews$/],
+  ["Namespaces are listed in information_schema.schemata", /^namespace$/],
+  ["Users are listed in system.users", /^(authid|roles|user|shadow)$/],
+  ["Settings are listed in system.settings", /^settings$/],
+  ["Locks are listed in system.advisory_locks and system.transactions", /^locks$/],
+  ["Tables and views are listed in information_schema.tables", /^/],
+];
+
+/**
+ * Returns a hint for the name of a table in the catalog of PostgreSQL or SQLite; undefined for any
+ * other name.
+ */
+function insteadOfCatalogTable(name: string): string | undefined {
+  const [, rest] = /^(?:pg_|sqlite_)(.*)$/s.exec(name) ?? [];
+  if (rest === undefined) return undefined;
+  return PLACES_OF_CATALOG_TABLES.find(([, names]) => names.test(rest))?.[0];
+}
+
 /** Returns a hint that says in which namespace an unqualified name was looked up. */
 function whereNamesLead(namespace: string, name: string): string {
   if (name === "dual") return "To get a single row, use SELECT without FROM";
-  if (/^(pg_|sqlite_)/.test(name))
-    return "Tables and views are listed in information_schema.tables";
   return namespace === DEFAULT_NAMESPACE
     ? "Unqualified names refer to the namespace default, unless USE or the request sets a " +
         "different one"

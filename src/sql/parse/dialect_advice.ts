@@ -126,6 +126,10 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
     "remove it: if two transactions conflict, the second one to commit fails",
   ],
   [
+    /▸ for system_time/,
+    "write it directly after the name of the table: FROM app.articles FOR SYSTEM_TIME AS OF now()",
+  ],
+  [
     /▸ with \( (nolock|readpast|updlock|rowlock|holdlock|tablock)/,
     "remove it: reads never wait for writers",
   ],

@@ -418,7 +418,12 @@ export interface LivePlan {
 /** The plan of a followed query: row by row, or as a whole. */
 export type FollowedPlan =
   | { readonly way: "rows"; readonly plan: LivePlan }
-  | { readonly way: "result"; readonly plan: ResultPlan };
+  | {
+      readonly way: "result";
+      readonly plan: ResultPlan;
+      /** The construct that prevents the query from being followed row by row. */
+      readonly part: string;
+    };
 
 /** A table that a followed query reads, and the owner whose rows the query reads. */
 export interface ResultTable {

@@ -614,10 +614,24 @@ test.each(REFUSED)("%s is refused with %s", (sql, code, message) => {
   expect((refusal as SubscriptionError).response).toMatchObject({ code, message, ended: true });
 });
 
-test("last_rows is refused for queries over more than the rows of one table", () => {
-  const sql = "SELECT count(*) FROM app.rooms";
+test.each([
+  ["an aggregate", "SELECT count(*) FROM app.rooms"],
+  ["a join", "SELECT r.id FROM app.rooms r JOIN app.messages m ON m.room = r.id"],
+])("last_rows is refused for a query with %s, and the error names it", (part, sql) => {
   expect(() => follow(sql, { options: { last_rows: 5 } })).toThrow(
-    'Cannot subscribe "q": last_rows applies only to queries over a single table; use ORDER BY … LIMIT instead',
+    `Cannot subscribe "q": last_rows applies only to a query that is followed row by row, not to a query with ${part}; use ORDER BY … LIMIT instead`,
+  );
+});
+
+test("last_rows is refused for one table whose policy reads another, and the error says so", async () => {
+  await run(`CREATE TABLE app.guests (name TEXT PRIMARY KEY); CREATE USER carl INTERNAL;
+    CREATE TABLE app.doors (id INT PRIMARY KEY) WITH (ACCESS_LEVEL = 'RESTRICTED');
+    CREATE POLICY guests_read ON app.doors FOR SELECT USING
+      (EXISTS (SELECT 1 FROM app.guests WHERE name = CURRENT_USER()))`);
+  const carl = principalFor(database, "carl");
+  const options = { last_rows: 5 };
+  expect(() => follow("SELECT id FROM app.doors", { as: carl, options })).toThrow(
+    "not to a query with a policy that reads other tables; use ORDER BY … LIMIT instead",
   );
 });
 

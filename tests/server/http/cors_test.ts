@@ -20,8 +20,9 @@ function refusing(toml = ""): { cors: Cors; lines: string[]; fields: LogFields[]
   return { cors: new Cors(config, { warn }), lines, fields };
 }
 
-function from(origin: string | undefined): Request {
-  const headers = { Host: "127.0.0.1:2900", ...(origin === undefined ? {} : { Origin: origin }) };
+function from(origin: string | undefined, more: Record<string, string> = {}): Request {
+  const page = origin === undefined ? {} : { Origin: origin };
+  const headers = { Host: "127.0.0.1:2900", ...page, ...more };
   return new Request("http://127.0.0.1:2900/v1/ws", { headers });
 }
 
@@ -49,8 +50,14 @@ test("Cors names the origins that are already allowed, and any other setting tha
   const { cors, fields } = refusing("[security.cors]\nallowed_origins = ['https://a.example']");
   cors.mayUpgrade(from(PAGE));
   expect(fields[0]?.["line"]).toBe(`allowed_origins = ['https://a.example', '${PAGE}']`);
-  cors.mayUseCookies(from("https://a.example"));
+  cors.mayUseCookies(from("https://a.example", { Cookie: "tidemark_auth=token" }));
   expect(fields[1]?.["line"]).toBe("allow_credentials = true");
+});
+
+test("Cors logs nothing for a listed page that logs in without cookies", () => {
+  const { cors, lines } = refusing(`[security.cors]\nallowed_origins = ['${PAGE}']`);
+  expect(cors.mayUseCookies(from(PAGE))).toBe(false);
+  expect(lines).toEqual([]);
 });
 
 test("Cors logs nothing for its own pages and for clients that are not web pages", () => {

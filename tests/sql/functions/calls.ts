@@ -68,7 +68,7 @@ export const CALL: CallDeps = {
   role: "user",
   claims: { sub: "alice" },
   namespace: "app",
-  version: "Tidemark 0.1.0",
+  version: "0.1.0",
   clockMicros: () => NOW_MICROS + 1,
   commitMs: unixMsFromSeq,
   lastSeqUpTo: (unixMs) => seqFromUnixMs(unixMs + 1) - 1,

@@ -4,6 +4,7 @@
  */
 import { defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
+import { nearestName } from "../../../base/nearest_name.ts";
 import { type ColumnEntry, shownColumnsOf, type TableEntry } from "../../../catalog/mod.ts";
 import type { DataType } from "../../../types/mod.ts";
 import type { Expr, Name, QNameAliased, SetStatement, TargetColumn } from "../../parse/ast/ast.ts";
@@ -467,10 +468,16 @@ export function columnNamed(
     );
   }
   const [step] = part ?? [];
+  const near = nearestName(
+    name,
+    shownColumnsOf(table).map((each) => each.name),
+  );
   const hint =
     step?.type === "field step"
       ? `if "${step.name}" is a column, write it without the name of its table`
-      : undefined;
+      : near !== undefined
+        ? `did you mean "${near}"?`
+        : undefined;
   throw new DatabaseError("COLUMN_NOT_FOUND", `Cannot find column "${name}" in ${nameOf(table)}`, {
     position,
     ...(hint === undefined ? {} : { hint }),

@@ -55,11 +55,12 @@ import { typeWithCollation } from "./collation_names.ts";
 const SIMPLE: ReadonlyMap<string, DataType> = new Map<string, DataType>([
   ["boolean", BOOLEAN],
   ["bool", BOOLEAN],
+  // Of several names that are equally similar to a misspelt one, the first is suggested.
+  ["int", INT],
+  ["integer", INT],
   ["smallint", SMALLINT],
   ["int2", SMALLINT],
   ["tinyint", SMALLINT],
-  ["int", INT],
-  ["integer", INT],
   ["int4", INT],
   ["mediumint", INT],
   ["bigint", BIGINT],
