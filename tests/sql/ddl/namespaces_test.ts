@@ -162,8 +162,7 @@ test("CREATE NAMESPACE creates all of its objects, or none, and they last", asyn
 
   const sql = "CREATE SCHEMA broken CREATE TABLE t (a INT) CREATE VIEW v AS SELECT missing FROM t";
   expect(await fresh.failure(sql)).toBe("COLUMN_NOT_FOUND@1:68");
-  const idempotency = { key: "one", digest: "one" };
-  await fresh.run("CREATE SCHEMA wrapped CREATE TABLE t (a INT)", { idempotency });
+  await fresh.run("BEGIN; CREATE SCHEMA wrapped CREATE TABLE t (a INT); COMMIT");
   await fresh.run("BEGIN; CREATE SCHEMA undone CREATE TABLE t (a INT); ROLLBACK");
 
   await fresh.restart();
