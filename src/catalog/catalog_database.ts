@@ -507,6 +507,10 @@ export class CatalogDatabase implements Catalog {
     const numbers = new LaterNumbers(this.#definitions.numbers);
     const definitions = this.#copied(this.#definitions, { counters, file, numbers });
     replay(definitions);
+    // Rows in the log name the seq of the definitions under which they were written. Recovery
+    // refuses them unless the catalog is at least as new, whatever the definitions concern.
+    counters.store("highest_seq", seq);
+    counters.raise("highest_seq", seq);
     return {
       tableById: (tableId) => definitions.tableById(tableId),
       announce: () => this.undone.add(seq),

@@ -404,6 +404,22 @@ describe("a unique index that is built after the COMMIT", () => {
   });
 });
 
+test.each([
+  "CREATE VIEW made AS SELECT id FROM t",
+  "CREATE FUNCTION made() RETURNS INT LANGUAGE sql AS 'SELECT 1'",
+  "CREATE SEQUENCE made",
+  "CREATE TYPE made AS ENUM ('one')",
+  "CREATE DOMAIN made AS INT",
+  "CREATE NAMESPACE made",
+])("the rows of a commit with no definition but %s survive a restart", async (definition) => {
+  await using own = await TestEngine.open();
+  await own.run("CREATE TABLE t (id INT PRIMARY KEY)");
+  await own.run(`BEGIN; ${definition}; INSERT INTO t VALUES (1); COMMIT`);
+  await own.restart();
+  expect(await own.rows("SELECT id FROM t")).toEqual([[1]]);
+  expect(await own.failure(definition)).toStartWith("ALREADY_EXISTS");
+});
+
 test("a commit of definitions and rows survives a restart, and an open one leaves nothing", async () => {
   await run(
     `CREATE TABLE t (id INT PRIMARY KEY, v INT); INSERT INTO t VALUES (1, 1);
