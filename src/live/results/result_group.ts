@@ -263,6 +263,9 @@ export class ResultGroup implements Evaluated, FedGroup {
   }
 
   async evaluate(): Promise<boolean> {
+    // A commit requested this evaluation while the evaluation before it was being prepared. The
+    // feed follows that commit.
+    if (this.#feed !== undefined) return false;
     const version = this.#version;
     const startMs = this.#host.clock.monotonicMs();
     const isVoid = (): boolean => this.#version !== version || this.#isClosed;
@@ -270,10 +273,10 @@ export class ResultGroup implements Evaluated, FedGroup {
       if (this.#needsReview) this.#reviewMembers();
       this.#endWithoutRight();
       if (isVoid()) return true;
-      this.#isDue = false;
       this.#isUnderWay = true;
       await this.#prepareWay();
       if (isVoid()) return true;
+      this.#isDue = false;
       this.#evaluation = this.#newEvaluation();
       const rows = await this.#evaluation.result;
       if (isVoid()) return true;

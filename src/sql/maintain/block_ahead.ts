@@ -7,12 +7,11 @@
  * Invariant: rows are kept only for the most recently computed changes, and only until they are
  * used.
  */
-import { DatabaseError } from "../../base/errors.ts";
 import { runToCompletion } from "../../base/steps.ts";
 import type { JoinChanges } from "../ports/engine.ts";
 import type { RowChanges } from "./groups.ts";
 import type { KeyedBlock } from "./keyed_block.ts";
-import { CannotFollow } from "./not_maintained.ts";
+import { CannotFollow, isRefusal } from "./not_maintained.ts";
 import type { StepContexts } from "./query_at.ts";
 
 interface BlockAheadOptions {
@@ -42,7 +41,7 @@ export class BlockAhead {
     try {
       this.#last = { joined, rows: yield* this.#steps(joined) };
     } catch (error) {
-      if (!(error instanceof CannotFollow || error instanceof DatabaseError)) throw error;
+      if (!isRefusal(error)) throw error;
       // `rowsOf` then throws CannotFollow, and the query is evaluated again.
       this.#last = { joined, rows: undefined };
     }

@@ -13,7 +13,6 @@
  * out.
  */
 import { defined } from "../../base/assert.ts";
-import { DatabaseError } from "../../base/errors.ts";
 import type { Seq } from "../../base/seq.ts";
 import type { ReadStore } from "../../storage/mod.ts";
 import type { Row, Value } from "../../types/mod.ts";
@@ -30,7 +29,7 @@ import { type RowStep, rowStepOf } from "./computed_parts.ts";
 import type { JoinRoutes, RouteStep } from "./join_routes.ts";
 import type { ComputedPart, JoinShape, MatchPart } from "./join_shape.ts";
 import type { KeptIndex, KeptIndexes } from "./kept_index.ts";
-import { CannotFollow } from "./not_maintained.ts";
+import { CannotFollow, isRefusal } from "./not_maintained.ts";
 import type { StepContexts } from "./query_at.ts";
 import { textOfRow } from "./row_text.ts";
 import { type SourceKey, SourceRows } from "./source_rows.ts";
@@ -665,14 +664,6 @@ export class ChangesOfJoin implements IndexedChanges {
     const filter = places.filter([...early, ...conditions]);
     return { source, step, keys: places.rows(access.keys), filter };
   }
-}
-
-/**
- * Whether an error means that changes cannot be followed and the query must be evaluated again.
- * The evaluation then finds the rows or reports the error.
- */
-function isRefusal(error: unknown): boolean {
-  return error instanceof CannotFollow || error instanceof DatabaseError;
 }
 
 function isSameKey(one: Row, other: Row): boolean {

@@ -10,12 +10,11 @@
  * to a seq have been applied, the rows are those that the SELECT returns at that seq, including
  * duplicates.
  */
-import { DatabaseError } from "../../base/errors.ts";
 import type { Seq } from "../../base/seq.ts";
 import type { Row } from "../../types/mod.ts";
 import type { JoinChanges } from "../ports/engine.ts";
 import type { ReadGroup, RowChanges } from "./groups.ts";
-import { CannotFollow } from "./not_maintained.ts";
+import { isRefusal } from "./not_maintained.ts";
 import { changesOfRows, type RowWindow } from "./row_window.ts";
 
 /** Lets other work run if the time slice is over. Call it after each bounded piece of work. */
@@ -139,8 +138,7 @@ function unlessRefused(follow: () => RowChanges | undefined): RowChanges | undef
   try {
     return follow();
   } catch (error) {
-    // The query is evaluated again. If the evaluation also fails, it reports the error.
-    if (error instanceof CannotFollow || error instanceof DatabaseError) return undefined;
+    if (isRefusal(error)) return undefined;
     throw error;
   }
 }

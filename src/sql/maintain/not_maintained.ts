@@ -2,6 +2,7 @@
  * Defines the errors for a query that cannot be maintained and for changes that cannot be
  * followed.
  */
+import { DatabaseError } from "../../base/errors.ts";
 
 /**
  * Thrown during planning if a query cannot be maintained and has to be evaluated again after each
@@ -23,3 +24,11 @@ export class NotMaintained extends Error {
  * possibility.
  */
 export class CannotFollow extends Error {}
+
+/**
+ * Whether an error means that changes cannot be followed and the query must be evaluated again.
+ * The evaluation then finds the rows or reports the error.
+ */
+export function isRefusal(error: unknown): boolean {
+  return error instanceof CannotFollow || error instanceof DatabaseError;
+}

@@ -22,6 +22,7 @@ import { netChanges } from "./groups.ts";
 import type { IndexedChanges } from "./join_changes.ts";
 import type { KeptIndex } from "./kept_index.ts";
 import { type KeptRows, MaintainedResult } from "./maintained_result.ts";
+import { isRefusal } from "./not_maintained.ts";
 import type { PlanValues } from "./planned_joins.ts";
 import { RowWindow, type RowWindowOptions, type WindowTerm } from "./row_window.ts";
 import { limitedTo } from "./seed_statement.ts";
@@ -145,7 +146,17 @@ class ChangesOfBlocks implements IndexedChanges {
     };
   }
 
-  *between({
+  *between(range: ChangeRange): Generator<undefined, PartitionedChanges | undefined> {
+    try {
+      return yield* this.#between(range);
+    } catch (error) {
+      if (isRefusal(error)) return undefined;
+      throw error;
+    }
+  }
+
+  /** Computes the changes of all blocks. @throws {CannotFollow} @throws {DatabaseError} */
+  *#between({
     after,
     isWanted,
     upTo,

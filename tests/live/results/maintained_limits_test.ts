@@ -41,6 +41,43 @@ test("a large commit is evaluated, and later changes are applied incrementally a
   expect(counts).toEqual({ null: 1, 0: 1000, 1: 1002, 2: 1002, 9: 1 });
 });
 
+test("groups of a set operation are evaluated if too many of them change in one commit", async () => {
+  const sql =
+    "SELECT user_id, count(DISTINCT total) AS n FROM shop.orders GROUP BY user_id UNION ALL SELECT id, n FROM shop.items";
+  const maintained = await shop.current(shop.follow(sql, "maintained"));
+  const rows = Array.from({ length: 600 }, (_, id) => `(${1000 + id}, ${1000 + id}, 1)`).join();
+  for (const change of [
+    `INSERT INTO shop.orders VALUES ${rows}`,
+    "UPDATE shop.orders SET user_id = 7 WHERE id IN (1000, 1001)",
+    "DELETE FROM shop.orders WHERE id > 1001",
+  ]) {
+    await shop.run(change);
+    await shop.current(maintained);
+    const shown = maintained.rows.map((row) => JSON.stringify([row["user_id"], row["n"]]));
+    const selected = (await shop.run(sql)).map((row) => JSON.stringify(row));
+    expect(shown.toSorted()).toEqual(selected.toSorted());
+  }
+});
+
+test("commits during the first build of an index in memory are followed once", async () => {
+  const rows = Array.from({ length: 9000 }, (_, id) => `(${1000 + id}, 1, ${id})`);
+  for (let start = 0; start < rows.length; start += 1000) {
+    await shop.run(`INSERT INTO shop.orders VALUES ${rows.slice(start, start + 1000).join()}`);
+  }
+  const sql = "SELECT i.id, o.id AS o FROM shop.items i JOIN shop.orders o ON o.total = i.n";
+  const maintained = shop.follow(sql, undefined);
+  for (let id = 200; id < 230; id += 1) {
+    await shop.run(`INSERT INTO shop.items VALUES (${id}, 1, 1, ${id}, 1)`);
+    await shop.run(`DELETE FROM shop.items WHERE id = ${id - 1}`);
+  }
+  await shop.current(maintained);
+  const shown = maintained.rows.map(({ id, o }) => JSON.stringify([id, o]));
+  const selected = (await shop.run(sql)).map((row) => JSON.stringify(row));
+  expect(shown.toSorted()).toEqual(selected.toSorted());
+  const [evaluations] = await shop.stepsOf(sql);
+  expect(evaluations).toBe(1);
+});
+
 test.each([
   ["groups", "SELECT total, count(*) AS n FROM shop.orders GROUP BY total"],
   ["rows of a set operation", "SELECT id FROM shop.orders EXCEPT SELECT n FROM shop.items"],
