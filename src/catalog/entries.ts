@@ -384,6 +384,8 @@ export interface ViewEntry {
   readonly ownRights?: ViewRights | undefined;
   /** The WITH CHECK OPTION of the view; absent if it has none. */
   readonly checkOption?: "cascaded" | "local" | undefined;
+  /** The view's triggers in the order of their names; absent if it has none. */
+  readonly triggers?: readonly TriggerEntry[] | undefined;
   /** The comment set by COMMENT ON; absent if there is none. */
   readonly comment?: string | undefined;
   readonly createdBy: string;

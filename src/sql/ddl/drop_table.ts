@@ -186,7 +186,9 @@ export function withDependents(
   const ids = new Set(tables.keys());
   const own = [...ids].flatMap((tableId) => partitionsOf(catalog, tableId));
   const gone = new Set([...viewIds, ...dependents.map(({ viewId }) => viewId)]);
-  const triggers = triggersCalling(catalog, gone).filter(({ table }) => !ids.has(table.tableId));
+  const triggers = triggersCalling(catalog, gone).filter(
+    ({ table }) => !("viewId" in table ? gone.has(table.viewId) : ids.has(table.tableId)),
+  );
   const sequences = [...ids].flatMap((tableId) => sequencesOf(catalog, tableId));
   const numbered = columnsTakingFrom(catalog, sequences, ids);
   const referring = [...ids].flatMap((tableId) =>

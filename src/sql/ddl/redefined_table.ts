@@ -2,11 +2,11 @@
  * Puts a table's changed definition into force: in the catalog, in storage, for live queries and
  * for topics, all in one tick.
  */
-import type { Dependents, ForeignKeyEntry, TableEntry } from "../../catalog/mod.ts";
+import type { Dependents, ForeignKeyEntry, TableEntry, ViewEntry } from "../../catalog/mod.ts";
 import type { IncomingReference } from "../execute/context/execution_context.ts";
 import { withPartitions } from "../names/partitions.ts";
 import { type PlacedPolicy, withoutPolicies } from "../names/policies.ts";
-import { type PlacedTrigger, withTriggers } from "../names/triggers.ts";
+import { type PlacedTrigger, withTriggers, withViewTriggers } from "../names/triggers.ts";
 import type { SqlEnvironment } from "../ports/environment.ts";
 import type { DefinitionFollowers } from "./definition_followers.ts";
 import { inForceSince } from "./foreign_keys.ts";
@@ -32,6 +32,15 @@ export function redefineTable(
   store.defineTable(definitionOf(after));
   live().tableChanged(after.tableId);
   if (topics.length > 0) topicAccess().topicsChanged();
+}
+
+/** Puts a view's changed definition into force. */
+export function redefineView(
+  { catalog, live, store }: Pick<RedefinitionDeps, "catalog" | "live" | "store">,
+  view: ViewEntry,
+): void {
+  catalog.changeView({ ...view, changedSeq: store.issueSeq() });
+  live().viewChanged();
 }
 
 /**
@@ -63,8 +72,14 @@ export function dropPolicy(deps: RedefinitionDeps, { policy, table }: PlacedPoli
     redefineTable(deps, { before, after: withoutPolicies(before, [policy]) });
 }
 
-/** Drops a trigger from the current entry of its table. */
+/** Drops a trigger from the current entry of its table or view. */
 export function dropTrigger(deps: RedefinitionDeps, { table, trigger }: PlacedTrigger): void {
+  if ("viewId" in table) {
+    const view = deps.catalog.viewById(table.viewId);
+    const left = (view?.triggers ?? []).filter(({ name }) => name !== trigger.name);
+    if (view !== undefined) redefineView(deps, withViewTriggers(view, left));
+    return;
+  }
   const before = deps.catalog.tableById(table.tableId);
   if (before === undefined) return;
   const kept = (before.triggers ?? []).filter(({ name }) => name !== trigger.name);

@@ -1,13 +1,13 @@
 /**
  * Executes CREATE, ALTER and DROP TRIGGER, and ENABLE and DISABLE TRIGGER of ALTER TABLE.
  *
- * A trigger belongs to its table: it is dropped with the table, and is kept when the table, one of
+ * A trigger belongs to its table or view: it is dropped with it, and is kept when the table, one of
  * its columns or the function is renamed. It runs with the rights of the user whose statement
  * fires it. Each change to a trigger raises the table's schema version, so that a running
  * statement starts again and fires the correct triggers.
  */
 import type { Principal } from "../../auth/mod.ts";
-import { requireAlter } from "../../auth/mod.ts";
+import { requireAlter, requireRun } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import {
   checkObjectName,
@@ -15,17 +15,21 @@ import {
   shownColumnsOf,
   type TableEntry,
   type TriggerEntry,
+  type ViewEntry,
 } from "../../catalog/mod.ts";
 import { columnNamed, nameOf } from "../bind/change/dml_target.ts";
 import { bindTriggerCondition, refsIn, rowOfRef } from "../bind/change/trigger_condition.ts";
+import { tableOfView } from "../bind/change/triggered_view.ts";
 import { findFunction } from "../names/functions.ts";
-import { findTable } from "../names/table_names.ts";
+import { findTable, visibleView } from "../names/table_names.ts";
 import {
   renamedInCondition,
   triggerNamed,
   withoutTriggers,
   withTriggers,
+  withViewTriggers,
 } from "../names/triggers.ts";
+import { depsOf, shapeOf } from "../names/views.ts";
 import type {
   CreateTriggerStatement,
   Expr,
@@ -40,7 +44,7 @@ import type { BindingDeps } from "../prepare/binding_deps.ts";
 import type { ExecutionDeps } from "../prepare/statement_context.ts";
 import { functionPlace } from "./function_definitions.ts";
 import type { BoundDefinition } from "./namespace_definitions.ts";
-import { type RedefinitionDeps, redefineTable } from "./redefined_table.ts";
+import { type RedefinitionDeps, redefineTable, redefineView } from "./redefined_table.ts";
 
 type TriggerDeps = BindingDeps & ExecutionDeps & RedefinitionDeps;
 
@@ -54,6 +58,13 @@ export function isTriggerDefinition(node: Statement): node is TriggerDefinition 
   return isTriggerNode(node);
 }
 
+/** The table or view whose triggers a statement changes. */
+interface TriggerPlace {
+  /** The table; for a view, the table that represents it (see `triggered_view.ts`). */
+  readonly table: TableEntry;
+  readonly view: ViewEntry | undefined;
+}
+
 /**
  * Binds a trigger definition against the current catalog.
  * @throws {DatabaseError}
@@ -63,25 +74,50 @@ export function defineTrigger(
   call: TriggerDefiner,
   deps: TriggerDeps,
 ): BoundDefinition {
-  const planned = (): { readonly table: TableEntry; readonly next: TableEntry } => {
-    const table = findTable(deps, node.table, { ...call, node: node.table });
-    requireAlter(call.principal, table, { namespace: deps.catalog.namespace(table.namespace) });
-    return { table, next: withDefinition(node, table, { call, deps }) };
+  const planned = (): TriggerPlace & { readonly next: TableEntry } => {
+    const place = placeOf(node, call, deps);
+    return { ...place, next: withDefinition(node, place, { call, deps }) };
   };
   const first = planned();
-  const place = `${node.name.name} on ${nameOf(first.table)}`;
-  if (first.next === first.table) return () => `Trigger ${place} does not exist`;
+  const shown = `${node.name.name} on ${nameOf(first.table)}`;
+  if (first.next === first.table) return () => `Trigger ${shown} does not exist`;
   return () => {
-    const { next, table } = planned();
+    const { next, table, view } = planned();
     if (node.type === "create trigger") deps.store.requireFreeSpace();
-    const after = {
-      ...next,
-      schemaVersion: table.schemaVersion + 1,
-      updatedAtMs: deps.clock.nowMs(),
-    };
-    redefineTable(deps, { before: table, after });
-    return `Trigger ${place} ${DONE[node.type]}`;
+    const updatedAtMs = deps.clock.nowMs();
+    if (view === undefined) {
+      const after = { ...next, schemaVersion: table.schemaVersion + 1, updatedAtMs };
+      redefineTable(deps, { before: table, after });
+    } else {
+      redefineView(deps, { ...withViewTriggers(view, next.triggers ?? []), updatedAtMs });
+    }
+    return `Trigger ${shown} ${DONE[node.type]}`;
   };
+}
+
+/** Finds the table or view that a statement names. @throws {DatabaseError} */
+function placeOf(
+  { table: name, type }: TriggerDefinition,
+  call: TriggerDefiner,
+  deps: TriggerDeps,
+): TriggerPlace {
+  const { catalog, systemViews } = deps;
+  const { principal } = call;
+  const named = { namespace: name.schema ?? call.namespace, name: name.name };
+  const view = visibleView(deps, named, principal);
+  const namespace = catalog.namespace(named.namespace);
+  if (view === undefined || view.partition !== undefined || view.resultId !== undefined) {
+    const table = findTable(deps, name, { ...call, node: name });
+    requireAlter(principal, table, { namespace });
+    return { table, view: undefined };
+  }
+  requireRun(principal, "removeTable", {
+    action: `run ${type.toUpperCase()} on ${named.namespace}.${named.name}`,
+    position: name._location.start,
+    ...(namespace === undefined ? {} : { namespace }),
+  });
+  const { columns } = shapeOf(view, depsOf(catalog, systemViews.find));
+  return { table: tableOfView(view, columns), view };
 }
 
 const DONE: Readonly<Record<TriggerDefinition["type"], string>> = {
@@ -97,13 +133,14 @@ interface TriggerDefining {
 
 function withDefinition(
   node: TriggerDefinition,
-  table: TableEntry,
+  place: TriggerPlace,
   definer: TriggerDefining,
 ): TableEntry {
+  const { table } = place;
   const { triggers = [] } = table;
   switch (node.type) {
     case "create trigger": {
-      const made = newTrigger(node, table, definer);
+      const made = newTrigger(node, place, definer);
       return withTriggers(table, [...triggers.filter(({ name }) => name !== made.name), made]);
     }
     case "alter trigger": {
@@ -125,12 +162,13 @@ function withDefinition(
 
 function newTrigger(
   node: CreateTriggerStatement,
-  table: TableEntry,
+  { table, view }: TriggerPlace,
   { call, deps }: TriggerDefining,
 ): TriggerEntry {
   const before = table.triggers?.find(({ name }) => name === node.name.name);
   if (before === undefined || node.orReplace !== true) requireFreeName(table, node.name);
-  requireFireable(node, table);
+  if (view === undefined) requireFireable(node, table);
+  else requireFireableByView(node, view);
   requireTransitionTables(node);
   const { columns, constraint, newTable, oldTable, when } = node;
   if (before?.constraint !== undefined || (before !== undefined && constraint !== undefined)) {
@@ -220,6 +258,33 @@ function requireFireable(node: CreateTriggerStatement, table: TableEntry): void 
   }
   if (constraint !== undefined && (timing !== "after" || level !== "row")) {
     throw invalid(node, "a constraint trigger must be AFTER … FOR EACH ROW");
+  }
+}
+
+/**
+ * Requires that changes to a view can fire the trigger that a statement defines.
+ * @throws {DatabaseError} INVALID_OPERATION, INVALID_DEFINITION
+ */
+function requireFireableByView(node: CreateTriggerStatement, view: ViewEntry): void {
+  const { columns, constraint, events, level, newTable, oldTable, timing, when } = node;
+  const refused = (why: string): DatabaseError =>
+    new DatabaseError(
+      "INVALID_OPERATION",
+      `Cannot create trigger "${node.name.name}": ${view.namespace}.${view.name} is a view, and ` +
+        `views cannot have ${why}`,
+      { position: node._location.start, hint: "write INSTEAD OF … FOR EACH ROW for a view" },
+    );
+  if (constraint !== undefined) throw refused("constraint triggers");
+  if (events.includes("truncate")) throw refused("TRUNCATE triggers");
+  if (newTable !== undefined || oldTable !== undefined) throw refused("transition tables");
+  if (timing !== "instead of") {
+    if (level === "row") throw refused("BEFORE or AFTER triggers FOR EACH ROW");
+    return;
+  }
+  if (level === "statement") throw invalid(node, "an INSTEAD OF trigger must be FOR EACH ROW");
+  if (when !== undefined) throw invalid(node, "an INSTEAD OF trigger cannot have a WHEN condition");
+  if (columns !== undefined) {
+    throw invalid(node, "an INSTEAD OF trigger cannot have a column list after UPDATE OF");
   }
 }
 

@@ -25,6 +25,7 @@ import { StatementBinding } from "../bind/binding.ts";
 import type { BoundCte, BoundSelect } from "../bind/bound.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
 import { plainSelect } from "../bind/bound_nodes.ts";
+import { reasonAgainst } from "../bind/change/view_target.ts";
 import { readLiterals } from "../bind/expression/untyped_literals.ts";
 import { expressionsIn, relationsIn } from "../bind/query/query_walk.ts";
 import { bindQuery } from "../bind/query/select_binder.ts";
@@ -49,6 +50,7 @@ import { meetsOwn, requireRights } from "../rights/requirements.ts";
 import type { DefinitionFollowers } from "./definition_followers.ts";
 import type { BoundDefinition, EntryDeps } from "./namespace_definitions.ts";
 import { isRelation } from "./numbered_columns.ts";
+import { redefineView } from "./redefined_table.ts";
 import { storingEntry } from "./stored_entry.ts";
 import { optionSettings, resetNames } from "./table_elements.ts";
 
@@ -125,6 +127,7 @@ export function createView(
       sql: node.source,
       searchNamespace: call.namespace,
       checkOption: node.checkOption,
+      triggers: before?.triggers,
       comment: before?.comment,
       createdBy: call.principal.userId,
       createdAtMs: before?.createdAtMs ?? nowMs,
@@ -146,9 +149,33 @@ function contentOf(
   deps: BindingDeps & EntryDeps,
 ): Pick<ViewEntry, "columnNames" | "tables" | "views"> {
   const { content, query } = storedContent(call, deps, {
-    bind: (place) => bindQuery(node.query, { ...place, isOutermost: false }),
+    bind: (place) => {
+      const bound = bindQuery(node.query, { ...place, isOutermost: false });
+      requireCheckable(node, place.source, call.namespace);
+      return bound;
+    },
   });
   return { columnNames: columnNamesOf(node, query, call.namespace), ...content };
+}
+
+/**
+ * Requires that a view WITH CHECK OPTION can be written to.
+ * @throws {DatabaseError} INVALID_DEFINITION
+ */
+function requireCheckable(
+  { checkOption, name, query }: CreateViewStatement,
+  source: RelationSource,
+  namespace: string,
+): void {
+  if (checkOption === undefined) return;
+  const reason = reasonAgainst({ query, source });
+  if (reason === undefined) return;
+  throw new DatabaseError(
+    "INVALID_DEFINITION",
+    `Cannot create view ${name.schema ?? namespace}.${name.name} WITH CHECK OPTION: ${reason}, ` +
+      "so that no rows can be written through it",
+    { position: name._location.start, hint: "omit WITH CHECK OPTION", sqlstate: "0A000" },
+  );
 }
 
 /** The objects to which the SQL of a view or function refers. */
@@ -416,7 +443,7 @@ function setViewRights(
     principal,
   }: { readonly deps: AlterDeps; readonly position: number; readonly principal: Principal },
 ): BoundDefinition {
-  const { catalog, clock, live, store, systemViews } = deps;
+  const { catalog, clock, systemViews } = deps;
   const found = { ...before, ownRights: undefined };
   const { requirements } = shapeOf(found, depsOf(catalog, systemViews.find));
   if (ownRights !== undefined && !meetsOwn(requirements, principal, catalog)) {
@@ -428,9 +455,7 @@ function setViewRights(
     );
   }
   return () => {
-    const altered = { ...found, ownRights, updatedAtMs: clock.nowMs() };
-    catalog.changeView({ ...altered, changedSeq: store.issueSeq() });
-    live().viewChanged();
+    redefineView(deps, { ...found, ownRights, updatedAtMs: clock.nowMs() });
     return `View ${found.namespace}.${found.name} altered`;
   };
 }

@@ -2,16 +2,16 @@
 import { counted } from "../../base/counted.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { nearestName } from "../../base/nearest_name.ts";
-import type { Catalog, TableEntry, TriggerEntry } from "../../catalog/mod.ts";
+import type { Catalog, TableEntry, TriggerEntry, ViewEntry } from "../../catalog/mod.ts";
 import { refsIn, rowOfRef } from "../bind/change/trigger_condition.ts";
 import type { Name } from "../parse/ast/ast.ts";
 import { parseExpression } from "../parse/parser.ts";
 import { nameText } from "../parse/print/print_expressions.ts";
 import { DROPPED_BY_CASCADE } from "./views.ts";
 
-/** A trigger, with the table whose changes fire it. */
+/** A trigger, with the table or view whose changes fire it. */
 export interface PlacedTrigger {
-  readonly table: TableEntry;
+  readonly table: TableEntry | ViewEntry;
   readonly trigger: TriggerEntry;
 }
 
@@ -39,16 +39,15 @@ export function triggerNamed(table: TableEntry, { name, _location }: Name): Trig
 
 /** Returns the triggers that call one of the given functions. */
 export function triggersCalling(
-  catalog: Pick<Catalog, "tables">,
+  catalog: Pick<Catalog, "tables" | "views">,
   functionIds: ReadonlySet<number>,
 ): PlacedTrigger[] {
-  return catalog
-    .tables()
-    .flatMap((table) =>
-      (table.triggers ?? []).flatMap((trigger) =>
-        functionIds.has(trigger.functionId) ? [{ table, trigger }] : [],
-      ),
-    );
+  const holders: readonly (TableEntry | ViewEntry)[] = [...catalog.tables(), ...catalog.views()];
+  return holders.flatMap((table) =>
+    (table.triggers ?? []).flatMap((trigger) =>
+      functionIds.has(trigger.functionId) ? [{ table, trigger }] : [],
+    ),
+  );
 }
 
 /** Returns the triggers that refer to a column in UPDATE OF or in their condition. */
@@ -89,10 +88,17 @@ export function refuseTriggers(
 /** Returns a table with the given triggers, sorted in firing order. */
 export function withTriggers(whole: TableEntry, triggers: readonly TriggerEntry[]): TableEntry {
   const { triggers: _, ...table } = whole;
-  if (triggers.length === 0) return table;
+  return triggers.length === 0 ? table : { ...table, triggers: inOrder(triggers) };
+}
+
+/** Returns a view with the given triggers, sorted in firing order. */
+export function withViewTriggers(view: ViewEntry, triggers: readonly TriggerEntry[]): ViewEntry {
+  return { ...view, triggers: triggers.length === 0 ? undefined : inOrder(triggers) };
+}
+
+function inOrder(triggers: readonly TriggerEntry[]): readonly TriggerEntry[] {
   // Names are compared by code unit, because PostgreSQL also compares them without a collation.
-  const sorted = triggers.toSorted((a, b) => (a.name < b.name ? -1 : 1));
-  return { ...table, triggers: sorted };
+  return triggers.toSorted((a, b) => (a.name < b.name ? -1 : 1));
 }
 
 /** Returns a table without the given triggers. */

@@ -76,6 +76,7 @@ export function viewRelation(
   shown?: readonly string[],
 ): ViewRelation {
   return {
+    entry,
     name: `${entry.namespace}.${entry.name}`,
     query: queryOf(entry, deps),
     columnNames: entry.columnNames,
@@ -288,7 +289,8 @@ function writtenColumns(entry: ViewEntry, deps: ViewDeps): ReadonlySet<string> {
   const place = { statement, source: view.source, rights, bindInSteps, isOutermost: false };
   const node = { _location: { start: 0, end: 0 } };
   try {
-    const { table } = writtenView(view, node, place);
+    const { table } = writtenView(view, node, { deps: place });
+    if (table === undefined) return new Set();
     const base = table.columns.map(({ columnId, name, type }) =>
       statement.newColumn({ name, type, origin: { table, columnId } }),
     );

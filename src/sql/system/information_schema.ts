@@ -24,6 +24,7 @@ import {
   type Value,
 } from "../../types/mod.ts";
 import type { SystemCall, SystemView } from "../bind/bound.ts";
+import { replacesChange } from "../bind/change/triggered_view.ts";
 import { isPartition } from "../names/partitions.ts";
 import { isViewInForce, type ShownView, type ViewDeps, visibleViews } from "../names/views.ts";
 import { routinesOfSchema } from "./function_views.ts";
@@ -66,7 +67,12 @@ export function informationSchema(
     ["constraint_column_usage", constraintColumnUsage(deps)],
     ["sequences", sequencesOfSchema(catalog, CATALOG)],
     ["routines", routinesOfSchema(catalog, CATALOG)],
-    ["triggers", triggersOfSchema(catalog, CATALOG)],
+    [
+      "triggers",
+      triggersOfSchema(catalog, CATALOG, (principal) =>
+        viewsSeenBy(deps, principal).map(({ entry }) => entry),
+      ),
+    ],
   ];
   return views.map(([name, each]) => [`information_schema.${name}`, each]);
 }
@@ -300,9 +306,9 @@ function viewsOfSchema(deps: SchemaViewDeps): SystemView {
           checkOption.toUpperCase(),
           isWritten,
           isWritten,
-          "NO",
-          "NO",
-          "NO",
+          yesOrNo(replacesChange(entry, "update")),
+          yesOrNo(replacesChange(entry, "delete")),
+          yesOrNo(replacesChange(entry, "insert")),
           ownRights === undefined,
           ownRights?.accessLevel ?? null,
           isShown ? (ownRights?.owner ?? null) : null,

@@ -1,5 +1,6 @@
 /** The rows of information_schema.triggers. */
-import type { Catalog, TableEntry, TriggerEntry, TriggerEvent } from "../../catalog/mod.ts";
+import type { Principal } from "../../auth/mod.ts";
+import type { Catalog, TriggerEntry, TriggerEvent } from "../../catalog/mod.ts";
 import { DATETIME, INT, type Row, TEXT } from "../../types/mod.ts";
 import type { SystemView } from "../bind/bound.ts";
 import { qnameText, stringText } from "../parse/print/print_expressions.ts";
@@ -11,8 +12,23 @@ import { OPEN, principalOf, view } from "./system_view.ts";
  */
 const EVENTS: readonly TriggerEvent[] = ["insert", "delete", "update"];
 
-/** Creates the view information_schema.triggers, with one row for each event of each trigger. */
-export function triggersOfSchema(catalog: Catalog, database: string): SystemView {
+/** A table or view with its triggers. */
+interface TriggerHolder {
+  readonly namespace: string;
+  readonly name: string;
+  readonly triggers?: readonly TriggerEntry[] | undefined;
+}
+
+/**
+ * Creates the view information_schema.triggers, with one row for each event of each trigger.
+ *
+ * @param viewsSeenBy Returns the views that a caller may read.
+ */
+export function triggersOfSchema(
+  catalog: Catalog,
+  database: string,
+  viewsSeenBy: (principal: Principal) => readonly TriggerHolder[],
+): SystemView {
   return view(
     [
       ["trigger_catalog", TEXT],
@@ -35,7 +51,8 @@ export function triggersOfSchema(catalog: Catalog, database: string): SystemView
     ],
     (call) => {
       const principal = principalOf(call);
-      return visibleTables(catalog, principal).flatMap((table) =>
+      const holders = [...visibleTables(catalog, principal), ...viewsSeenBy(principal)];
+      return holders.flatMap((table) =>
         EVENTS.flatMap((event) => rowsOf(table, event, { catalog, database })),
       );
     },
@@ -49,7 +66,7 @@ interface TriggerReading {
 }
 
 function rowsOf(
-  table: TableEntry,
+  table: TriggerHolder,
   event: TriggerEvent,
   { catalog, database }: TriggerReading,
 ): Row[] {

@@ -117,6 +117,7 @@ function proposedIn(
       deps,
       node,
       isCascaded: false,
+      triggered: view.triggered,
     });
     return { shown: columns, view: { ...view, values: new Map([...view.values, ...values]) } };
   }

@@ -5,22 +5,35 @@
 import { defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
 import { nearestName } from "../../../base/nearest_name.ts";
-import { type ColumnEntry, shownColumnsOf, type TableEntry } from "../../../catalog/mod.ts";
-import type { DataType } from "../../../types/mod.ts";
-import type { Expr, Name, QNameAliased, SetStatement, TargetColumn } from "../../parse/ast/ast.ts";
+import {
+  type ColumnEntry,
+  shownColumnsOf,
+  type TableEntry,
+  type TriggerEvent,
+} from "../../../catalog/mod.ts";
+import { BIGINT, type DataType } from "../../../types/mod.ts";
+import type {
+  Expr,
+  FromTable,
+  Name,
+  QNameAliased,
+  SetStatement,
+  TargetColumn,
+} from "../../parse/ast/ast.ts";
 import type { ExpressionContext, StatementBinding } from "../binding.ts";
 import type { BoundColumn, BoundExpression } from "../bound_expressions.ts";
 import { columnValue } from "../bound_nodes.ts";
 import { castInColumn, castTo } from "../expression/casts.ts";
 import { bindExpression } from "../expression/expression_binder.ts";
 import { bindRowQuery } from "../expression/subquery_binder.ts";
-import { tableResult } from "../query/from_binder.ts";
+import { bindStoredView, tableResult } from "../query/from_binder.ts";
 import type { FromResult } from "../query/join_binder.ts";
 import { noteRows, storedRule } from "../query/row_rules.ts";
 import { queriesAround, type SelectDeps, type ViewRelation } from "../query/select_deps.ts";
 import { Scope } from "../scope.ts";
 import { storedNumber } from "../stored_numbers.ts";
 import { type PartAssignment, requireNoDefault, withAssignedParts } from "./assigned_parts.ts";
+import { tableOfView } from "./triggered_view.ts";
 import { boundView, type ViewOverTable, withValues, writtenView } from "./view_target.ts";
 
 /** A value that a change assigns to a column, or the word DEFAULT. */
@@ -55,20 +68,29 @@ export interface Target {
    * The view through which the statement names the target table; absent if it names the table
    * itself.
    */
-  readonly view?: ViewOverTable & { readonly relation: ViewRelation };
+  readonly view?: TargetView;
 }
 
-/**
- * Binds the target table.
- *
- * @param commands The commands whose policies must permit the rows that the statement finds in the
- *   table.
- */
-export function bindTarget(
-  name: QNameAliased,
-  commands: Parameters<typeof storedRule>[1],
-  deps: DmlDeps,
-): Target {
+/** The view through which a statement names its target. */
+export interface TargetView extends ViewOverTable {
+  readonly relation: ViewRelation;
+  /**
+   * The view whose triggers take the place of the change. The target table then represents this
+   * view; see `triggered_view.ts`.
+   */
+  readonly triggered: ViewRelation | undefined;
+}
+
+/** How a statement changes its target. */
+export interface TargetChange {
+  /** The event that fires the triggers of the target; absent for MERGE. */
+  readonly event?: TriggerEvent;
+  /** The commands whose policies must permit the rows that the statement finds in the table. */
+  readonly commands: Parameters<typeof storedRule>[1];
+}
+
+/** Binds the target table. */
+export function bindTarget(name: QNameAliased, change: TargetChange, deps: DmlDeps): Target {
   const { source, statement } = deps;
   const namespace = name.schema ?? source.namespace;
   if (source.systemView(namespace, name.name) !== undefined) {
@@ -79,7 +101,7 @@ export function bindTarget(
     );
   }
   const relation = source.view(name);
-  if (relation !== undefined) return bindViewTarget(relation, { commands, deps, name });
+  if (relation !== undefined) return bindViewTarget(relation, { change, deps, name });
   const table = source.table(name, name);
   if (name.isRefresh !== true) refuseMaterializedTarget(table, name);
   statement.requirements.push({ action: "write", table });
@@ -88,7 +110,7 @@ export function bindTarget(
     alias: name.alias ?? name.name,
     isAliased: name.alias !== undefined,
     partsOf: (tableId) => deps.source.partsOf(tableId),
-    ruleOf: (columns) => storedRule({ table, columns, node: name }, commands, deps),
+    ruleOf: (columns) => storedRule({ table, columns, node: name }, change.commands, deps),
     statement,
     node: name,
   });
@@ -126,22 +148,24 @@ function columnsOf({ scope }: FromResult): readonly BoundColumn[] {
   return [...(relation?.columns ?? []), ...(relation?.systemColumns ?? [])];
 }
 
-/** Binds a view's table as the target, with the columns and conditions of the view. */
-function bindViewTarget(
-  relation: ViewRelation,
-  {
-    commands,
-    deps,
-    name,
-  }: { commands: Parameters<typeof storedRule>[1]; deps: DmlDeps; name: QNameAliased },
-): Target {
+/** The view that a statement names as its target, and how the statement changes it. */
+interface ViewTargetOptions {
+  readonly name: QNameAliased;
+  readonly change: TargetChange;
+  readonly deps: DmlDeps;
+}
+
+/** Binds the table of a view as the target, with the columns and conditions of the view. */
+function bindViewTarget(relation: ViewRelation, options: ViewTargetOptions): Target {
+  const { change, deps, name } = options;
+  const { table, triggered } = writtenView(relation, name, { deps, event: change.event });
   const { statement } = deps;
-  const { table } = writtenView(relation, name, deps);
   const [namespace = ""] = relation.name.split(".");
   const { viewOwner } = deps.rights;
   const { ownRights } = relation;
   const read = { action: "read-view", name: relation.name, namespace } as const;
   statement.requirements.push({ ...read, ownRights, viewOwner });
+  if (triggered !== undefined) return bindTriggered(relation, triggered, options);
   statement.requirements.push({ action: "write", table });
   noteRows(table, deps);
   const within = { deps, node: name, isCascaded: false };
@@ -152,14 +176,52 @@ function bindViewTarget(
     partsOf: (tableId) => deps.source.partsOf(tableId),
     ruleOf: (columns) => {
       view = boundView(relation, columns, within);
-      return storedRule({ table, columns, node: name }, commands, deps);
+      return storedRule({ table, columns, node: name }, change.commands, deps);
     },
     statement,
     node: name,
   });
-  const columns = columnsOf(from);
-  const writable = view.columns.map(({ origin }) =>
-    table.columns.findIndex(({ columnId }) => columnId === origin?.columnId),
+  const target = { ...view, relation, triggered };
+  return shownTarget(target, { from, table, name, columns: columnsOf(from) });
+}
+
+/**
+ * Binds a view whose triggers take the place of the change, with the columns and conditions of the
+ * view that the statement names.
+ */
+function bindTriggered(
+  relation: ViewRelation,
+  triggered: ViewRelation,
+  { deps, name }: ViewTargetOptions,
+): Target {
+  const whole = { ...triggered, shown: undefined };
+  const item: FromTable = { type: "table", name, _location: name._location };
+  const from = bindStoredView(whole, item, deps);
+  const base = columnsOf(from);
+  const view = boundView(relation, base, { deps, node: name, isCascaded: false, triggered });
+  // The layout of a changed row includes the sequence number that rows of tables have.
+  const seq = deps.statement.newColumn({ name: "_seq", type: BIGINT });
+  const columns = [...base, seq];
+  const table = tableOfView(triggered.entry, base);
+  return shownTarget({ ...view, relation, triggered }, { from, table, name, columns });
+}
+
+/** Returns a target with the columns of the view that the statement names. */
+function shownTarget(
+  view: TargetView,
+  {
+    columns,
+    from,
+    name,
+    table,
+  }: Pick<Target, "columns" | "from" | "table"> & { readonly name: QNameAliased },
+): Target {
+  const { relation } = view;
+  const [namespace = ""] = relation.name.split(".");
+  const writable = view.columns.map(({ id, origin }) =>
+    table.columns.findIndex(({ columnId }, i) =>
+      origin === undefined ? columns[i]?.id === id : columnId === origin.columnId,
+    ),
   );
   const scope = new Scope([
     {
@@ -182,7 +244,7 @@ function bindViewTarget(
       }),
     },
     order: writable,
-    view: { ...view, relation },
+    view,
   };
 }
 
@@ -275,7 +337,7 @@ export function bindSets(
   }: Pick<Target, "named" | "table" | "view"> & { columns: readonly BoundColumn[] },
   context: ExpressionContext,
 ): BoundSet[] {
-  checkTwice(assignedColumns(targetsOfSets(sets)));
+  checkAssigned(targetsOfSets(sets), { named, view });
   const { statement } = context;
   const cellPlace: ExpressionContext = { ...context, allowsFiles: true };
   const parts = new Map<string, PartAssignment[]>();
@@ -335,6 +397,15 @@ export function bindSets(
   }));
 }
 
+/** Requires that all columns can be written, and that none is assigned twice. */
+function checkAssigned(
+  columns: readonly TargetColumn[],
+  target: Parameters<typeof requireStored>[0],
+): void {
+  for (const column of columns) requireStored(target, column);
+  checkTwice(assignedColumns(columns));
+}
+
 function targetsOfSets(sets: readonly SetStatement[]): readonly TargetColumn[] {
   return sets.flatMap((set) => (set.type === "set columns" ? set.columns : [set.column]));
 }
@@ -353,6 +424,36 @@ export function bindAssigned(
   context: ExpressionContext,
 ): BoundExpression {
   return castTo(bindExpression(node, context), { to, mode: "assignment", node });
+}
+
+/**
+ * Refuses to write a column that the view computes. @throws {DatabaseError} INVALID_OPERATION
+ */
+export function requireStored(
+  { named, view }: { readonly named: TableEntry; readonly view?: TargetView | undefined },
+  { _location, name }: Name,
+): void {
+  if (view === undefined || named.columns.some((column) => column.name === name)) return;
+  if (view.columns.some((column) => column.name === name)) {
+    throw computedColumn(view, name, _location.start);
+  }
+}
+
+/** Returns the error for writing a column that a view computes. */
+export function computedColumn(
+  { relation }: TargetView,
+  name: string,
+  position: number,
+): DatabaseError {
+  return new DatabaseError(
+    "INVALID_OPERATION",
+    `Cannot write to column "${name}" of view ${relation.name}: the view computes this column`,
+    {
+      position,
+      hint: "write only the columns that come directly from the table",
+      sqlstate: "0A000",
+    },
+  );
 }
 
 /** Refuses to assign to part of a generated column. @throws {DatabaseError} INVALID_OPERATION */

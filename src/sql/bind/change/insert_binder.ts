@@ -46,12 +46,14 @@ import {
   bindTarget,
   checkShownTwice,
   checkTwice,
+  computedColumn,
   type DmlDeps,
   generatedAlways,
   nameOf,
   noteNumber,
   notUpdatable,
   positionOf,
+  requireStored,
   type Target,
 } from "./dml_target.ts";
 import { type GivenCell, joinedParts } from "./inserted_parts.ts";
@@ -92,12 +94,13 @@ export interface BoundInsert {
  * exceed a time slice.
  */
 export function* bindInsert(insert: InsertStatement, deps: DmlDeps): Generator<void, BoundInsert> {
-  const target = bindTarget(insert.into, [], deps);
+  const target = bindTarget(insert.into, { event: "insert", commands: [] }, deps);
   const { named, table } = target;
   if (table.kind === "stream" && insert.onConflict !== undefined) {
     throw notUpdatable(table, "ON CONFLICT", insert);
   }
   const { columns } = insert;
+  for (const column of columns ?? []) requireStored(target, column);
   const listed = columns?.map((name) => positionOf(table, name, named));
   const assignedOnce = columns && assignedColumns(columns);
   checkTwice(assignedOnce ?? []);
@@ -106,7 +109,10 @@ export function* bindInsert(insert: InsertStatement, deps: DmlDeps): Generator<v
   const source = yield* bindSource(given, deps);
   const { width } = source;
   const targets = listed ?? target.order.slice(0, width);
-  if (targets.includes(-1)) throw computedColumn(target, targets.indexOf(-1), insert);
+  if (target.view !== undefined && targets.includes(-1)) {
+    const name = target.view.columns[targets.indexOf(-1)]?.name ?? "";
+    throw computedColumn(target.view, name, given._location.start);
+  }
   if (width !== targets.length) {
     const more = width > targets.length ? "more" : "fewer";
     throw new DatabaseError(
@@ -126,23 +132,24 @@ export function* bindInsert(insert: InsertStatement, deps: DmlDeps): Generator<v
     table,
     targets: [...new Set(targetsOf(insert, filled))],
     source: "next" in placed ? yield* placed : placed,
-    conflict:
-      insert.onConflict === undefined ? undefined : bindConflict(insert.onConflict, target, deps),
+    conflict: conflictIn(insert, target, deps),
     guard: guardOf(insert, target, deps),
     returning: bindReturning(insert.returning, { target, from: target.from, deps }),
   };
 }
 
-function computedColumn({ view }: Target, at: number, { insert }: InsertStatement): DatabaseError {
-  return new DatabaseError(
-    "INVALID_OPERATION",
-    `Cannot insert into column "${view?.columns[at]?.name}" of view ${view?.relation.name}: ` +
-      "the view computes this column",
-    {
-      position: insert._location.start,
-      hint: "list only the columns that come directly from the table",
-    },
-  );
+/**
+ * Binds ON CONFLICT. Rows for triggers on a view have no key, so DO NOTHING has no effect on them.
+ */
+function conflictIn(
+  { onConflict }: InsertStatement,
+  target: Target,
+  deps: DmlDeps,
+): BoundConflict | undefined {
+  if (onConflict === undefined) return undefined;
+  const isWithoutKey = target.view?.triggered !== undefined && onConflict.on === undefined;
+  if (isWithoutKey && onConflict.do === "do nothing") return undefined;
+  return bindConflict(onConflict, target, deps);
 }
 
 function guardOf(
@@ -155,7 +162,7 @@ function guardOf(
   const updates = conflictOfCopy === "update" || (action !== undefined && action !== "do nothing");
   const returns = returning !== undefined;
   const change = { table, node: into, inserts: true, updates, replaces: updates, returns };
-  return bindGuard({ ...change, view: view?.relation }, deps);
+  return bindGuard({ ...change, view }, deps);
 }
 
 /**
@@ -169,9 +176,9 @@ function bindCopy(
 ): BoundInsert {
   const { columns, into, _location } = insert;
   const { table } = target;
-  const relation = target.view?.relation;
-  if (relation !== undefined && relation.partition === undefined)
-    throw notCopied(relation.name, into);
+  const { view } = target;
+  const isCopied = view?.triggered !== undefined || view?.relation.partition !== undefined;
+  if (view !== undefined && !isCopied) throw notCopied(view.relation.name, into);
   const targets = columns?.map((name) => positionOf(table, name)) ?? target.order;
   const forced = [options.forceNotNull, options.forceNull, options.forceQuote];
   for (const name of forced.flatMap((named) => (named === "all" ? [] : named))) {
@@ -217,10 +224,11 @@ function bindCopy(
 function notCopied(view: string, { _location }: AstNode): DatabaseError {
   return new DatabaseError(
     "READ_ONLY_OBJECT",
-    `Cannot copy into view ${view}: COPY can write only to tables`,
+    `Cannot copy into view ${view}: COPY can write only to tables and to views with INSTEAD OF ` +
+      "triggers",
     {
       position: _location.start,
-      hint: "copy into the table that the view reads",
+      hint: "copy into the table that the view reads, or create an INSTEAD OF INSERT trigger",
     },
   );
 }

@@ -80,7 +80,7 @@ export interface BoundMerge {
 }
 
 export function bindMerge(merge: MergeStatement, deps: DmlDeps): BoundMerge {
-  const target = bindTarget(merge.into, ["select"], deps);
+  const target = bindTarget(merge.into, { commands: ["select"] }, deps);
   if (target.view !== undefined) {
     throw new DatabaseError(
       "READ_ONLY_OBJECT",

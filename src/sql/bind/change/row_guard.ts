@@ -19,9 +19,9 @@ import { nameText } from "../../parse/print/print_expressions.ts";
 import type { BoundColumn, BoundExpression } from "../bound_expressions.ts";
 import { bindCondition } from "../expression/expression_binder.ts";
 import { newRule, noteRows, type RuledTable, storedRule } from "../query/row_rules.ts";
-import { queriesAround, type RelationSource, type ViewRelation } from "../query/select_deps.ts";
+import { queriesAround, type RelationSource } from "../query/select_deps.ts";
 import { Scope } from "../scope.ts";
-import type { DmlDeps } from "./dml_target.ts";
+import type { DmlDeps, TargetView } from "./dml_target.ts";
 import { boundView } from "./view_target.ts";
 
 /** A policy condition that written rows must meet. */
@@ -80,7 +80,7 @@ export interface GuardedChange {
   /** Whether the change returns the rows that it writes. */
   readonly returns: boolean;
   /** The view through which the statement names the table. */
-  readonly view?: ViewRelation | undefined;
+  readonly view?: TargetView | undefined;
 }
 
 /**
@@ -134,11 +134,12 @@ export function bindGuard(change: GuardedChange, deps: DmlDeps): BoundGuard | un
  * based, requires.
  */
 function viewTests(
-  view: ViewRelation,
+  { relation, triggered }: TargetView,
   { command, deps, ruled }: { command: RowTest["command"]; deps: DmlDeps; ruled: RuledTable },
 ): readonly RowTest[] {
   const { columns, node } = ruled;
-  return boundView(view, columns, { deps, node, isCascaded: false }).conditions.flatMap(
+  const binding = { deps, node, isCascaded: false, triggered };
+  return boundView(relation, columns, binding).conditions.flatMap(
     ({ condition, isChecked, isOfPartition, view: name }) =>
       isChecked ? [{ command, condition, policies: [], view: name, isOfPartition }] : [],
   );

@@ -9,7 +9,7 @@ import { DatabaseError } from "../../../base/errors.ts";
 import { runToCompletion } from "../../../base/steps.ts";
 import type { TableEntry } from "../../../catalog/mod.ts";
 import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../../../storage/mod.ts";
-import { BOOLEAN } from "../../../types/mod.ts";
+import { BIGINT, BOOLEAN } from "../../../types/mod.ts";
 import type { DeleteStatement, Expr, From, UpdateStatement } from "../../parse/ast/ast.ts";
 import type { ExpressionContext } from "../binding.ts";
 import type { BoundSelect } from "../bound.ts";
@@ -58,7 +58,11 @@ export interface BoundDelete {
 }
 
 export function bindUpdate(update: UpdateStatement, deps: DmlDeps): BoundUpdate {
-  const target = bindTarget(update.table, ["select", "update"], deps);
+  const target = bindTarget(
+    update.table,
+    { event: "update", commands: ["select", "update"] },
+    deps,
+  );
   const { table } = target;
   if (table.kind === "stream") throw notUpdatable(table, "UPDATE", update);
   requireWhere(update.where, deps, update);
@@ -72,12 +76,12 @@ export function bindUpdate(update: UpdateStatement, deps: DmlDeps): BoundUpdate 
     rows: rowsOf(target, {
       from,
       where: update.where,
-      extra: [columnValue(seqColumnOf(target)), ...values, ...carriedBy(returning)],
+      extra: [seqOf(target), ...values, ...carriedBy(returning)],
       deps,
     }),
     sets: sets.map(({ position, value }) => ({ position, isDefault: value === "default" })),
     guard: bindGuard(
-      { table, node: update.table, updates: true, returns: false, view: target.view?.relation },
+      { table, node: update.table, updates: true, returns: false, view: target.view },
       deps,
     ),
     returning,
@@ -85,7 +89,7 @@ export function bindUpdate(update: UpdateStatement, deps: DmlDeps): BoundUpdate 
 }
 
 export function bindDelete(remove: DeleteStatement, deps: DmlDeps): BoundDelete {
-  const target = bindTarget(remove.from, ["select", "delete"], deps);
+  const target = bindTarget(remove.from, { event: "delete", commands: ["select", "delete"] }, deps);
   requireWhere(remove.where, deps, remove);
   const from = joined(target, remove.using, deps);
   const returning = bindReturning(remove.returning, { target, from, deps });
@@ -96,7 +100,7 @@ export function bindDelete(remove: DeleteStatement, deps: DmlDeps): BoundDelete 
     rows: rowsOf(target, {
       from,
       where: remove.where,
-      extra: [columnValue(seqColumnOf(target)), ...carriedBy(returning)],
+      extra: [seqOf(target), ...carriedBy(returning)],
       deps,
     }),
     returning,
@@ -140,7 +144,9 @@ function rowsOf(
     ]),
     outputs: [...declared, ...extra.map((expression) => ({ name: "", expression }))],
   });
-  return from === target.from ? rows : { ...rows, distinct: { on: identityOf(target) } };
+  // Rows of a view with triggers have no identity, so the triggers are called for every match.
+  const isPlain = from === target.from || target.view?.triggered !== undefined;
+  return isPlain ? rows : { ...rows, distinct: { on: identityOf(target) } };
 }
 
 /**
@@ -185,6 +191,12 @@ export function liveOnly(
   if (deleted === undefined || !columnIdsIn(condition).has(deleted.id)) return condition;
   const isLive: BoundExpression = { kind: "not", type: BOOLEAN, operand: columnValue(deleted) };
   return { kind: "and", type: BOOLEAN, operands: [isLive, condition] };
+}
+
+/** Returns the sequence number of a found row; NULL if a view with triggers receives the change. */
+function seqOf(target: Target): BoundExpression {
+  if (target.view?.triggered === undefined) return columnValue(seqColumnOf(target));
+  return { kind: "constant", type: BIGINT, value: null };
 }
 
 export function seqColumnOf({ columns }: Target): BoundColumn {

@@ -7,9 +7,12 @@
  * The view takes the place of its table: the statement finds only rows that meet the view's
  * conditions, and sees only the view's columns. A column that the view computes can be read but
  * not written. If the view has WITH CHECK OPTION, the written rows must also meet its conditions.
+ *
+ * A view with an INSTEAD OF trigger for a change may have any query: the trigger is called in place
+ * of the change. Views that select from such a view are written through it.
  */
 import { DatabaseError } from "../../../base/errors.ts";
-import type { TableEntry } from "../../../catalog/mod.ts";
+import type { TableEntry, TriggerEvent } from "../../../catalog/mod.ts";
 import { isAggregate } from "../../functions/aggregate/aggregates.ts";
 import { isTableFunction } from "../../functions/table/table_functions.ts";
 import { isWindowName } from "../../functions/window_functions.ts";
@@ -31,18 +34,20 @@ import {
 } from "../query/select_deps.ts";
 import { Scope } from "../scope.ts";
 import { mapChildren } from "../walk.ts";
+import { replacesChange } from "./triggered_view.ts";
 
 /** The position in the statement at which all errors about the view are reported. */
 interface ViewPosition {
   readonly _location: { readonly start: number; readonly end: number };
 }
 
-/** The view that a change names as its target. */
-export interface WrittenView {
-  readonly view: ViewRelation;
-  /** The table that stores the rows of the view. */
-  readonly table: TableEntry;
-}
+/**
+ * The object that a change of a view writes to: the table that stores the rows of the view, or a
+ * view whose triggers take the place of the change.
+ */
+export type WrittenView =
+  | { readonly table: TableEntry; readonly triggered: undefined }
+  | { readonly table: undefined; readonly triggered: ViewRelation };
 
 /** A condition that a view imposes on its rows. */
 export interface ViewCondition {
@@ -68,43 +73,65 @@ export interface ViewOverTable {
 }
 
 /**
- * Finds the table behind a view.
+ * Finds the table behind a view, or the view behind it whose triggers take the place of a change.
+ *
+ * @param options.event The change; undefined to ignore triggers.
  * @throws {DatabaseError} READ_ONLY_OBJECT
  */
-export function writtenView(view: ViewRelation, node: ViewPosition, deps: SelectDeps): WrittenView {
-  return { view, table: tableOf(view, node, deps) };
-}
-
-function tableOf(view: ViewRelation, node: ViewPosition, deps: SelectDeps): TableEntry {
-  const { item } = blockOf(view, node);
+export function writtenView(
+  view: ViewRelation,
+  node: ViewPosition,
+  options: { readonly deps: SelectDeps; readonly event?: TriggerEvent | undefined },
+): WrittenView {
+  const { deps, event } = options;
+  if (event !== undefined && replacesChange(view.entry, event)) {
+    return { table: undefined, triggered: view };
+  }
+  const { item } = blockOf(view, node, event);
   if (view.ownRights !== undefined) {
-    throw readOnly(view, node, "the view runs with the rights of its owner");
+    throw readOnly(view, node, { reason: "the view runs with the rights of its owner", event });
   }
   const inner = view.source.view(item.name);
-  if (inner !== undefined) return tableOf(inner, node, deps);
+  if (inner !== undefined) return writtenView(inner, node, options);
   const { tableId } = view.source.table(item.name, node);
   const table = deps.rights.tableById(tableId);
-  if (table === undefined)
-    throw readOnly(view, node, "the table that the view reads has been dropped");
-  if (table.materialized !== undefined)
-    throw readOnly(view, node, "the view reads a materialized view");
-  return table;
+  if (table === undefined) {
+    const reason = "the table that the view reads has been dropped";
+    throw readOnly(view, node, { reason, event });
+  }
+  if (table.materialized !== undefined) {
+    throw readOnly(view, node, { reason: "the view reads a materialized view", event });
+  }
+  return { table, triggered: undefined };
+}
+
+/** How a view is bound over the table or view that stores or receives its rows. */
+export interface ViewBinding {
+  readonly deps: SelectDeps;
+  readonly node: ViewPosition;
+  /** Whether an enclosing view checks this view's conditions. */
+  readonly isCascaded: boolean;
+  /** The view whose triggers take the place of the change; absent if a table is written. */
+  readonly triggered?: ViewRelation | undefined;
 }
 
 /**
  * Binds a view over the columns of its table.
  *
- * @param base The columns of the table as the statement sees them.
- * @param isCascaded Whether an enclosing view checks this view's conditions.
+ * @param base The columns of the table, or of the view with triggers, as the statement sees them.
  */
 export function boundView(
   view: ViewRelation,
   base: readonly BoundColumn[],
-  { deps, isCascaded, node }: { deps: SelectDeps; isCascaded: boolean; node: ViewPosition },
+  binding: ViewBinding,
 ): ViewOverTable {
+  const { deps, isCascaded, node, triggered } = binding;
+  if (view.entry.viewId === triggered?.entry.viewId) {
+    return { columns: shownOf(base, view), values: new Map(), conditions: [] };
+  }
   const { block, item } = blockOf(view, node);
   const isChecked = isCascaded || view.checkOption !== undefined;
-  const within = { deps, node, isCascaded: isCascaded || view.checkOption === "cascaded" };
+  const within = { ...binding, isCascaded: isCascaded || view.checkOption === "cascaded" };
   const inner = innerOf(view, item, base, within);
   const context = {
     statement: deps.statement,
@@ -144,11 +171,7 @@ export function boundView(
     if (value !== undefined) values.set(id, value);
   }
   const named = outputs.map((column, i) => withName(column, view.columnNames[i] ?? column.name));
-  const { shown } = view;
-  const columns =
-    shown === undefined
-      ? named
-      : shown.flatMap((name) => named.find((column) => column.name === name) ?? []);
+  const columns = shownOf(named, view);
   if (block.where === undefined) return { columns, values, conditions: inner.conditions };
   const where = bindCondition(relocated(block.where, node._location), context);
   const condition = withValues(where, inner.values);
@@ -157,12 +180,18 @@ export function boundView(
   return { columns, values, conditions: [...inner.conditions, own] };
 }
 
+/** Returns the columns of a view that are visible to the reader. */
+function shownOf(columns: readonly BoundColumn[], { shown }: ViewRelation): readonly BoundColumn[] {
+  if (shown === undefined) return columns;
+  return shown.flatMap((name) => columns.find((column) => column.name === name) ?? []);
+}
+
 /** Binds the table or view that another view selects from. */
 function innerOf(
   view: ViewRelation,
   item: FromTable,
   base: readonly BoundColumn[],
-  within: { deps: SelectDeps; isCascaded: boolean; node: ViewPosition },
+  within: ViewBinding,
 ): ViewOverTable {
   const inner = view.source.view(item.name);
   if (inner !== undefined) return boundView(inner, base, within);
@@ -204,18 +233,23 @@ export function withValues(
 function blockOf(
   view: ViewRelation,
   node: ViewPosition,
+  event?: TriggerEvent,
 ): { readonly block: SelectFromStatement; readonly item: FromTable } {
   const reason = reasonAgainst(view);
   const block = view.query;
   const [item] = block.type === "select" ? (block.from ?? []) : [];
   if (reason !== undefined || block.type !== "select" || item?.type !== "table") {
-    throw readOnly(view, node, reason ?? "the view does not select from exactly one table");
+    const why = reason ?? "the view does not select from exactly one table";
+    throw readOnly(view, node, { reason: why, event });
   }
   return { block, item };
 }
 
 /** Returns the reason why a view with this query cannot be written to; undefined if it can. */
-function reasonAgainst({ query, source }: ViewRelation): string | undefined {
+export function reasonAgainst({
+  query,
+  source,
+}: Pick<ViewRelation, "query" | "source">): string | undefined {
   if (query.type !== "select") return "the view is not a single SELECT from one table";
   const [item, ...others] = query.from ?? [];
   if (item?.type !== "table" || others.length > 0)
@@ -251,9 +285,15 @@ function ownParts(part: object): readonly unknown[] {
   return holdsQuery(part) ? [] : directPartsOf(part);
 }
 
-function readOnly({ name }: ViewRelation, node: ViewPosition, reason: string): DatabaseError {
+function readOnly(
+  { name }: ViewRelation,
+  node: ViewPosition,
+  { event, reason }: { readonly reason: string; readonly event: TriggerEvent | undefined },
+): DatabaseError {
+  const created =
+    event === undefined ? "" : `, or create an INSTEAD OF ${event.toUpperCase()} trigger`;
   return new DatabaseError("READ_ONLY_OBJECT", `Cannot write to view ${name}: ${reason}`, {
     position: node._location.start,
-    hint: "write to the tables that the view reads",
+    hint: `write to the tables that the view reads${created}`,
   });
 }

@@ -439,7 +439,8 @@ function noteRead(table: TableEntry, deps: SelectDeps): void {
   if (deps.rights.needsRight) noteRows(table, deps);
 }
 
-function bindStoredView(view: ViewRelation, item: FromTable, deps: SelectDeps): FromResult {
+/** Binds a view in FROM. */
+export function bindStoredView(view: ViewRelation, item: FromTable, deps: SelectDeps): FromResult {
   const { name } = item;
   const { columns: all, query, shown } = bindView(view, item, deps);
   const names = renamed(shown, name.columnNames, item);

@@ -5,7 +5,13 @@
 import { DatabaseError } from "../../../base/errors.ts";
 import { VIEW_DEPTH_MAX, VIEWS_MAX } from "../../../base/limits.ts";
 import { runToCompletion } from "../../../base/steps.ts";
-import type { FunctionEntry, Routine, TableEntry, ViewRights } from "../../../catalog/mod.ts";
+import type {
+  FunctionEntry,
+  Routine,
+  TableEntry,
+  ViewEntry,
+  ViewRights,
+} from "../../../catalog/mod.ts";
 import type { DataType } from "../../../types/mod.ts";
 import type { AstNode, Expr, SelectStatement } from "../../parse/ast/ast.ts";
 import { relocated } from "../../parse/ast/tree_parts.ts";
@@ -36,6 +42,7 @@ export interface RelationSource {
 
 /** A view that a query reads. */
 export interface ViewRelation {
+  readonly entry: ViewEntry;
   /** The name of the view, as "namespace.name". */
   readonly name: string;
   readonly query: SelectStatement;

@@ -91,7 +91,7 @@ class Cascade {
   *changed(change: RowChange): WaitingSteps<RowChange | undefined> {
     const { context, event, triggers } = this.#options;
     yield context.pause();
-    const made = yield* triggers.fireBefore(change, event, context);
+    const made = yield* triggers.fireFor("before", { ...event, change }, context);
     if (made !== undefined) requireCurrent(runtimeOf(this.#table), made, context);
     return made;
   }

@@ -4,6 +4,7 @@
  * - Triggers fire in the order of their names.
  * - A BEFORE trigger FOR EACH ROW receives the row returned by the preceding trigger. If a trigger
  *   returns NULL, the row stays as it is, and no further trigger fires for it.
+ * - An INSTEAD OF trigger does so, too. It takes the place of the change.
  */
 import { defined } from "../../../base/assert.ts";
 import { awaited, type WaitingSteps } from "../../../base/waiting_steps.ts";
@@ -48,6 +49,11 @@ export class FiredTriggers {
     this.#triggers = triggers.map((entry) => ({ entry, meets: conditionOf(entry, table) }));
   }
 
+  /** Whether triggers take the place of the changes of an event. */
+  replaces(event: TriggerEvent): boolean {
+    return this.has("instead of", "row", event);
+  }
+
   /** Whether triggers FOR EACH ROW may change or skip the rows of an event. */
   mayChangeRows(event: TriggerEvent): boolean {
     return this.has("before", "row", event);
@@ -81,16 +87,16 @@ export class FiredTriggers {
   }
 
   /**
-   * Fires the BEFORE triggers FOR EACH ROW. Returns the change that remains to be made; undefined
-   * if a trigger skips the row.
+   * Fires the BEFORE or INSTEAD OF triggers FOR EACH ROW. Returns the change that remains to be
+   * made, or that the triggers have made; undefined if a trigger skips the row.
    */
-  *fireBefore(
-    change: RowChange,
-    { setIds }: Pick<StatementEvent, "setIds">,
+  *fireFor(
+    timing: "before" | "instead of",
+    { change, setIds }: Pick<StatementEvent, "setIds"> & { readonly change: RowChange },
     context: ExecutionContext,
   ): WaitingSteps<RowChange | undefined> {
     const { before, operation } = change;
-    const firing = this.#of("before", "row", { event: operation, ...only(setIds) });
+    const firing = this.#of(timing, "row", { event: operation, ...only(setIds) });
     if (firing.length === 0) return change;
     let row = operation === "delete" ? change.row : this.#uncomputed(change.row);
     for (const { entry, meets } of firing) {

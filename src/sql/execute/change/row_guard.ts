@@ -185,6 +185,7 @@ function refused(
       "CHECK_VIOLATION",
       `Cannot write a row to ${nameOf(table)}: it does not meet the condition of view ${view}, ` +
         "which was created WITH CHECK OPTION",
+      { sqlstate: "44000" },
     );
   }
   const word = command.toUpperCase();

@@ -11,10 +11,15 @@
  *   BEFORE triggers.
  * - If a table has BEFORE ROW triggers, each row is staged before the triggers run for the next
  *   row.
+ * - INSTEAD OF triggers of a view make the changes themselves, so that nothing is staged:
+ *
+ *     read all rows ─► BEFORE STATEMENT ─► each row: INSTEAD OF ─► AFTER STATEMENT
  */
 import { assert } from "../../../base/assert.ts";
+import { DatabaseError } from "../../../base/errors.ts";
 import { FIRST_SLICE_MS_MAX } from "../../../base/limits.ts";
 import { awaited, settle, type WaitingSteps } from "../../../base/waiting_steps.ts";
+import type { TableEntry } from "../../../catalog/mod.ts";
 import type { Batch, Value } from "../../../types/mod.ts";
 import type { TableRuntime } from "../build/table_runtime.ts";
 import type { ExecutionContext } from "../context/execution_context.ts";
@@ -101,8 +106,34 @@ export class TriggeredChange {
     // The effects of a trigger cannot be undone on their own, so from now on the statement can no
     // longer be restarted elsewhere.
     context.stay();
+    const { events, triggers } = this.#options;
+    if (events.some(({ event }) => triggers.replaces(event))) return yield* this.#runInstead();
     context.requireUnaltered(this.#runtime.table);
     return yield* this.#run();
+  }
+
+  /** Calls the INSTEAD OF triggers of a view for each row. */
+  *#runInstead(): WaitingSteps<DmlOutcome> {
+    const context = this.#context;
+    const { elsewhere, events, guard, returning, triggers } = this.#options;
+    if (context.parts !== undefined) throw withinParts(this.#runtime.table);
+    for (const event of events) yield* triggers.fireStatement("before", event, context);
+    const changes: RowChange[] = [];
+    for (const change of this.#given) {
+      yield context.pause();
+      const fired = { ...this.#eventOf(change), change };
+      const made = yield* triggers.fireFor("instead of", fired, context);
+      if (made === undefined) continue;
+      yield* awaited(guard?.require([made], { context, elsewhere }));
+      changes.push(made);
+      if (returning !== undefined) context.checkResultRows(changes.length);
+    }
+    this.#given = [];
+    const returned = returning && (yield* this.#returned(returning, changes, []));
+    for (const event of events.toReversed()) {
+      yield* triggers.fireStatement("after", event, context);
+    }
+    return { rowCount: changes.length, applied: { commit: undefined, seqs: [] }, returned };
   }
 
   *#run(): WaitingSteps<DmlOutcome> {
@@ -182,7 +213,8 @@ export class TriggeredChange {
       const event = this.#eventOf(change);
       if (event === undefined || event.event !== (only ?? event.event)) left.push(change);
       else {
-        const made = yield* triggers.fireBefore(change, event, this.#context);
+        const fired = { ...event, change };
+        const made = yield* triggers.fireFor("before", fired, this.#context);
         if (made !== undefined) left.push(made);
       }
     }
@@ -256,6 +288,15 @@ export class TriggeredChange {
     yield* fireAll(triggers, { changes, events }, context);
     for (const each of later) yield* each;
   }
+}
+
+function withinParts({ name, namespace }: TableEntry): DatabaseError {
+  return new DatabaseError(
+    "UNSUPPORTED_FEATURE",
+    `Cannot write to view ${namespace}.${name} in a statement whose WITH changes rows: the view ` +
+      "has INSTEAD OF triggers",
+    { hint: "write to the view with a separate statement" },
+  );
 }
 
 function* partsOf(changes: readonly RowChange[]): Iterable<readonly RowChange[]> {

@@ -5,6 +5,7 @@
  */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../../../src/base/errors.ts";
+import type { ViewEntry } from "../../../../src/catalog/mod.ts";
 import { StatementBinding } from "../../../../src/sql/bind/binding.ts";
 import { bindInSteps, bindQuery } from "../../../../src/sql/bind/query/select_binder.ts";
 import type { RelationSource } from "../../../../src/sql/bind/query/select_deps.ts";
@@ -13,6 +14,20 @@ import { listWithLiterals, literalsOf } from "../../../support/long_list.ts";
 import { asQuery, queryIn, type SelectStatement } from "../../../support/parsed.ts";
 
 const MEGABYTE = literalsOf(1_000_000);
+
+const VIEW: ViewEntry = {
+  viewId: 1,
+  namespace: "default",
+  name: "v",
+  sql: "",
+  searchNamespace: "default",
+  columnNames: ["id"],
+  tables: [],
+  views: [],
+  createdBy: "root",
+  createdAtMs: 0,
+  updatedAtMs: 0,
+};
 
 /** Returns a source of relations that has no tables and at most one view, named `v`. */
 function sourceWith(view?: SelectStatement): RelationSource {
@@ -30,6 +45,7 @@ function sourceWith(view?: SelectStatement): RelationSource {
       name !== "v" || view === undefined
         ? undefined
         : {
+            entry: VIEW,
             name,
             query: view,
             columnNames: ["id"],
