@@ -35,6 +35,7 @@ import { DEFAULT_NAMESPACE } from "./names.ts";
 import { allSealed, putSealed, removeSealed } from "./records.ts";
 import { type SequenceMark, SequenceNumbers } from "./sequence_numbers.ts";
 import type { SealedFile } from "./sqlite_file.ts";
+import { type StoredQueries, storedQueriesOf } from "./stored_queries.ts";
 import { type Named, pathOf, TableHistory } from "./table_history.ts";
 import { type DefinitionRecord, jsonFromTable } from "./table_records.ts";
 import type { TopicEntry } from "./topic_entries.ts";
@@ -74,6 +75,7 @@ export class Definitions {
   readonly #file: SealedFile;
   /** The views and the functions. */
   readonly #views: NamedEntries<ViewEntry>;
+  /** Cached until a view or a function changes. */
   #queries: StoredQueries | undefined;
   readonly #topics: NamedEntries<TopicEntry>;
   readonly #sequences: NamedEntries<SequenceEntry>;
@@ -345,23 +347,9 @@ export class Definitions {
     return this.#storedQueries().named.get(pathOf({ namespace, name })) ?? [];
   }
 
-  /**
-   * Returns the views and the functions as separate lists. They are cached until a view or
-   * function changes.
-   */
   #storedQueries(): StoredQueries {
     const all = this.#views.all();
-    if (this.#queries?.all !== all) {
-      const functions = all.filter(isFunction);
-      this.#queries = {
-        all,
-        views: all.filter((entry) => !isFunction(entry) && entry.resultId === undefined),
-        functions,
-        named: Map.groupBy(functions, ({ namespace, routine: { name } }) =>
-          pathOf({ namespace, name }),
-        ),
-      };
-    }
+    if (this.#queries?.all !== all) this.#queries = storedQueriesOf(all);
     return this.#queries;
   }
 
@@ -686,16 +674,4 @@ export class Definitions {
       `Cannot ${action} namespace ${name}: there is no such namespace`,
     );
   }
-}
-
-interface StoredQueries {
-  readonly all: readonly ViewEntry[];
-  readonly views: readonly ViewEntry[];
-  readonly functions: readonly FunctionEntry[];
-  /** The functions that share a namespace and a name, keyed by {@linkcode pathOf}. */
-  readonly named: ReadonlyMap<string, readonly FunctionEntry[]>;
-}
-
-function isFunction(entry: ViewEntry): entry is FunctionEntry {
-  return entry.routine !== undefined;
 }

@@ -5,13 +5,8 @@
  * A key whose feature does not exist yet accepts only its default, because accepting any other
  * value would suggest that the feature exists.
  */
-import { isIPv6 } from "node:net";
-import { isIssuer } from "../auth/mod.ts";
-import { isBasePath } from "../base/base_path.ts";
-import { rangeFromText } from "../base/ip_address.ts";
 import { COMMIT_BYTES_MAX } from "../base/limits.ts";
 import type { LogLevel } from "../base/log.ts";
-import { isOutboundHost } from "../base/outbound_hosts.ts";
 import {
   FILLED,
   flag,
@@ -22,87 +17,31 @@ import {
   maybe,
   maybeFlag,
   number,
-  type TextForm,
   text,
   whole,
   word,
 } from "./key_rule.ts";
+import {
+  ABSOLUTE_PATH,
+  ADDRESS,
+  BASE_PATH,
+  CLAIM_NAME,
+  HOST,
+  HOST_NAME,
+  HTTP_URL,
+  ISSUER,
+  KEPT_CLAIM,
+  MIME,
+  NOTICE_SECRET,
+  ORIGIN,
+  ORIGIN_OR_ANY,
+  OUTBOUND_HOST,
+  SCOPE,
+} from "./text_forms.ts";
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
 const GIB = 1024 * MIB;
-
-const HOST: TextForm = {
-  pattern: /^[^\s/]+$/,
-  isFitting: (host) => !host.includes(":") || isIPv6(host.replace(/^\[(.*)\]$/, "$1")),
-  expected:
-    "an IP address or a host name without a scheme or port, such as 127.0.0.1, ::1 or localhost",
-};
-const ORIGIN: TextForm = {
-  pattern: /^https?:\/\/(?:[\w.-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i,
-  expected: "an origin such as https://db.example.com or http://127.0.0.1:2900",
-};
-const BASE_PATH: TextForm = {
-  pattern: /^\//,
-  isFitting: isBasePath,
-  expected:
-    "a path such as /db, without a trailing slash; it must not begin with /api, /health, /metrics, /ui or /v1",
-};
-const ORIGIN_OR_ANY: TextForm = {
-  pattern:
-    /^(?:\*|[a-z][a-z0-9+.-]{0,31}:\/\/(?:(?:\*\.)?[\w.-]+|\[[0-9a-f:.]+\])(?::(?:\d{1,5}|\*))?)$/i,
-  expected:
-    "an origin such as https://app.example.com, http://localhost:*, https://*.example.com or capacitor://localhost, or *",
-};
-const ADDRESS: TextForm = {
-  pattern: /^(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9a-f:.]*:[0-9a-f:.]*)(?:\/\d{1,3})?$/i,
-  isFitting: (range) => rangeFromText(range) !== undefined,
-  expected: "an IP address or a range such as 10.0.0.0/8",
-};
-const OUTBOUND_HOST: TextForm = {
-  pattern: /^[^\s"]{1,253}$/,
-  isFitting: isOutboundHost,
-  expected: "a host name, *.example.com, an IP address or a range such as 10.0.0.0/8",
-};
-const ABSOLUTE_PATH: TextForm = {
-  pattern: /^(?:\/(?!\.{1,2}(?:\/|$))[^/\0]+)+\/?$/,
-  expected: "an absolute path below /, such as /var/backups, without . or .. segments",
-};
-const HOST_NAME: TextForm = { pattern: /^[a-z0-9.-]{1,253}$/i, expected: "a host name" };
-const HTTP_URL: TextForm = {
-  pattern: /^https?:\/\/[^\s#]+$/i,
-  isFitting: (url) => {
-    const parsed = URL.parse(url);
-    return parsed !== null && parsed.username === "" && parsed.password === "";
-  },
-  expected:
-    "a URL such as https://app.example.com/accounts, without user information or a fragment",
-};
-const NOTICE_SECRET: TextForm = {
-  pattern: /^[ -~]{16,256}$/,
-  expected: "16 to 256 ASCII characters",
-};
-const MIME: TextForm = {
-  pattern: /^[a-z0-9!#$&^_.+-]+\/(?:\*|[a-z0-9!#$&^_.+-]+)$/i,
-  expected: "a media type such as image/png or image/*",
-};
-
-const ISSUER: TextForm = {
-  pattern: /^https?:\/\/[!-~]{1,500}$/,
-  isFitting: isIssuer,
-  expected:
-    "the URL in the iss claim of its tokens, such as https://accounts.google.com; it must use https unless its host is this machine",
-};
-const CLAIM_NAME: TextForm = { pattern: /^[!-~]{1,128}$/, expected: "a claim name" };
-const KEPT_CLAIM: TextForm = {
-  ...CLAIM_NAME,
-  isFitting: (name) => !OWN_CLAIMS.has(name),
-  expected: "the name of a claim other than iss, sub, role or email",
-};
-const SCOPE: TextForm = { pattern: /^[!#-[\]-~]{1,128}$/, expected: "a scope such as profile" };
-
-/** The claims that this server's own tokens contain. No provider may set them. */
-const OWN_CLAIMS: ReadonlySet<string> = new Set(["iss", "sub", "role", "email"]);
 
 const LATER: { readonly isUnavailable: true } = { isUnavailable: true };
 

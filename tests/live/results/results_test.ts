@@ -2,98 +2,26 @@
  * Tests materialised queries through the database: after every commit, the rows of a subscriber
  * must equal the result of the SELECT.
  */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import type { Principal } from "../../../src/auth/mod.ts";
-import type { Database } from "../../../src/database.ts";
+import { describe, expect, test } from "bun:test";
 import { SubscriptionError } from "../../../src/live/mod.ts";
-import type { SubscriptionSpec, WireRow } from "../../../src/protocol/mod.ts";
-import { openAt, SMALL_FILES } from "../../support/database.ts";
+import type { WireRow } from "../../../src/protocol/mod.ts";
 import { principalFor } from "../../support/principal_for.ts";
 import { testThoroughly } from "../../support/requirements.ts";
 import { ResultFollower } from "../../support/result_follower.ts";
 import { until } from "../../support/until.ts";
+import {
+  COMMITS,
+  cellsOf,
+  current,
+  database,
+  follow,
+  root,
+  run,
+  sorted,
+  useRooms,
+} from "./rooms.ts";
 
-let directory: string;
-let database: Database;
-let root: Principal;
-
-beforeAll(async () => {
-  directory = mkdtempSync(join(tmpdir(), "tidemark-results-"));
-  database = await openAt(directory, { config: SMALL_FILES });
-  root = principalFor(database, "root");
-  await run("CREATE NAMESPACE app");
-});
-
-afterAll(async () => {
-  await database.close();
-  rmSync(directory, { recursive: true, force: true });
-});
-
-beforeEach(async () => {
-  await run(`DROP VIEW IF EXISTS app.open_rooms;
-    DROP TABLE IF EXISTS app.messages; DROP TABLE IF EXISTS app.rooms;
-    CREATE SHARED TABLE app.rooms (id INT PRIMARY KEY, name TEXT);
-    CREATE SHARED TABLE app.messages (id INT PRIMARY KEY, room INT, text TEXT, stars INT);
-    INSERT INTO app.rooms VALUES (1, 'lobby'), (2, 'attic'), (3, NULL);
-    INSERT INTO app.messages VALUES (10, 1, 'hi', 3), (11, 1, 'ho', NULL), (12, 2, 'dust', 1)`);
-});
-
-async function run(sql: string, as: Principal = root): Promise<readonly (readonly unknown[])[]> {
-  const { error, results } = await database.sql.execute(as, { sql, params: [] });
-  expect(error).toBeUndefined();
-  return results.at(-1)?.rows ?? [];
-}
-
-function follow(
-  sql: string,
-  {
-    as = root,
-    held,
-    ...given
-  }: Partial<SubscriptionSpec> & {
-    as?: Principal;
-    held?: ResultFollower;
-  } = {},
-): ResultFollower {
-  const follower = new ResultFollower(held === undefined ? {} : { held });
-  const spec = { id: "q", sql, ...given };
-  follower.subscription = database.live.subscribe({ principal: as, spec, sink: follower });
-  return follower;
-}
-
-/** Resolves once a follower has received everything that is visible at the time of the call. */
-async function current(follower: ResultFollower): Promise<ResultFollower> {
-  await follower.reaches(database.store.visibleSeq);
-  return follower;
-}
-
-/** Returns a follower's rows as sorted lists of cells, without `_key` and `_seq`. */
-function cellsOf(follower: ResultFollower): unknown[][] {
-  const names = follower.ack?.schema.map(({ name }) => name) ?? [];
-  const shown = names.filter((name) => name !== "_key" && name !== "_seq");
-  return sorted(follower.rows.map((row) => shown.map((name) => row[name] ?? null)));
-}
-
-function sorted(rows: readonly (readonly unknown[])[]): unknown[][] {
-  return rows
-    .map((row) => [...row])
-    .toSorted((left, right) => (JSON.stringify(left) < JSON.stringify(right) ? -1 : 1));
-}
-
-const COMMITS: readonly string[] = [
-  "INSERT INTO app.messages VALUES (13, 2, 'web', 5)",
-  "UPDATE app.messages SET room = 2 WHERE id = 10",
-  "UPDATE app.rooms SET name = 'hall' WHERE id = 1",
-  "BEGIN; DELETE FROM app.messages WHERE id = 12; INSERT INTO app.rooms VALUES (4, 'hall'); COMMIT",
-  "INSERT INTO app.messages VALUES (14, 4, 'hi', 3), (15, 4, 'hi', 3), (16, NULL, 'lost', 0)",
-  "UPDATE app.messages SET stars = NULL WHERE stars = 3",
-  "DELETE FROM app.rooms WHERE id = 2",
-  "DELETE FROM app.messages",
-  "INSERT INTO app.messages VALUES (10, 1, 'again', 1)",
-];
+useRooms();
 
 const QUERIES: readonly (readonly [string, string])[] = [
   ["an inner join", "SELECT r.name, m.text FROM app.rooms r JOIN app.messages m ON m.room = r.id"],
@@ -633,87 +561,4 @@ test("last_rows is refused for one table whose policy reads another, and the err
   expect(() => follow("SELECT id FROM app.doors", { as: carl, options })).toThrow(
     "not to a query with a policy that reads other tables; use ORDER BY … LIMIT instead",
   );
-});
-
-describe("a live query resumes with what has changed", () => {
-  const JOIN =
-    "SELECT m.id, r.name, m.text FROM app.rooms r JOIN app.messages m ON m.room = r.id ORDER BY m.id";
-
-  test.each([
-    ["a join", JOIN],
-    ["groups", "SELECT room, count(*), sum(stars) FROM app.messages GROUP BY room"],
-    [
-      "values alone",
-      "SELECT text, stars FROM app.messages UNION ALL SELECT name, id FROM app.rooms",
-    ],
-    ["a view", "SELECT name, count(*) FROM app.open_rooms GROUP BY name"],
-    [
-      "WITH",
-      "WITH m AS (SELECT room FROM app.messages) SELECT count(*) FROM m JOIN m n ON m.room = n.room",
-    ],
-  ])("%s: the net difference from a position to now", async (_, sql) => {
-    await run("CREATE VIEW app.open_rooms AS SELECT id, name FROM app.rooms");
-    const held = await current(follow(sql));
-    const position = Number(held.seq);
-    held.subscription?.close();
-    for (const commit of COMMITS) {
-      await run(commit);
-      const resumed = follow(sql, { held, options: { from_seq_id: position, batch_size: 2 } });
-      expect(resumed.messages[0]).toMatchObject({
-        type: "subscription_ack",
-        batch_control: { status: "loading", last_seq_id: position },
-      });
-      await current(resumed);
-      resumed.subscription?.close();
-      const expected = await run(sql);
-      const width = expected[0]?.length ?? 0;
-      const got = cellsOf(resumed).map((row) => row.slice(0, width));
-      expect([commit, sorted(got)]).toEqual([commit, sorted(expected)]);
-    }
-  });
-
-  test("a resume sends only what changed, deletes as changes, and then later changes", async () => {
-    const held = await current(follow(JOIN));
-    held.subscription?.close();
-    await run(
-      "DELETE FROM app.messages WHERE id = 10; UPDATE app.messages SET text = 'x' WHERE id = 11",
-    );
-    const resumed = await current(
-      follow(JOIN, { held, options: { from_seq_id: Number(held.seq) } }),
-    );
-    expect(resumed.messages.slice(1)).toMatchObject([
-      { type: "change", change_type: "delete", old_values: [{ id: 10 }], commit_end: false },
-      {
-        type: "initial_data_batch",
-        rows: [{ id: 11, text: "x" }],
-        batch_control: { status: "ready" },
-      },
-    ]);
-    await run("UPDATE app.messages SET text = 'y' WHERE id = 11");
-    await current(resumed);
-    expect(resumed.changes.at(-1)).toMatchObject({ change_type: "update", rows: [{ text: "y" }] });
-  });
-
-  test("a position from before an ALTER, or an impossible one, is refused", async () => {
-    const held = await current(follow(JOIN));
-    const position = Number(held.seq);
-    const resume = (from: number): unknown => follow(JOIN, { options: { from_seq_id: from } });
-    expect(() => resume(position + 1e9)).toThrow("the position is above the newest _seq");
-    await run("ALTER TABLE app.rooms ADD COLUMN more INT");
-    expect(() => resume(position)).toThrow(
-      "Table app.rooms has been altered; subscribe without from_seq_id",
-    );
-    await run(
-      "DROP TABLE app.rooms; CREATE SHARED TABLE app.rooms (id INT PRIMARY KEY, name TEXT)",
-    );
-    expect(() => resume(position)).toThrow("are no longer kept; subscribe without from_seq_id");
-    const whole = await current(follow(JOIN, { options: { from_seq_id: 0 } }));
-    expect(whole.rows).toEqual([]);
-  });
-
-  test("a resumed query whose rows change by time takes a new snapshot", async () => {
-    const sql = "SELECT table_name FROM system.tables ORDER BY 1";
-    const seq = database.store.visibleSeq;
-    expect(() => follow(sql, { options: { from_seq_id: seq } })).toThrow("are no longer kept");
-  });
 });
