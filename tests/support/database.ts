@@ -4,7 +4,6 @@
  */
 
 import type { PointBringer } from "../../src/backup/mod.ts";
-import { bunDisk } from "../../src/base/bun_disk.ts";
 import { type Clock, systemClock } from "../../src/base/clock.ts";
 import type { Disk } from "../../src/base/disk.ts";
 import { type Log, silentLog } from "../../src/base/log.ts";
@@ -15,6 +14,7 @@ import type { DatabaseParts, ReaderThreads } from "../../src/open_layers.ts";
 import { readerThreads } from "../../src/reader_threads.ts";
 import { inProcessReader, type OpenReader } from "../../src/sql/mod.ts";
 import type { HeldReaders } from "./held_readers.ts";
+import { sparseDisk } from "./sparse_disk.ts";
 import { threadEntry } from "./thread_entries.ts";
 
 export interface OpenOptions {
@@ -66,7 +66,7 @@ export function openAt(
     bringInThread,
     clock = systemClock,
     config = "",
-    disk = bunDisk,
+    disk = sparseDisk,
     jwtSecret = () => new Uint8Array(32).fill(7),
     log = silentLog,
     random = systemRandom,

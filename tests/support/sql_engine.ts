@@ -6,7 +6,6 @@ import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Principal } from "../../src/auth/mod.ts";
-import { bunDisk } from "../../src/base/bun_disk.ts";
 import type { Clock } from "../../src/base/clock.ts";
 import type { Disk } from "../../src/base/disk.ts";
 import type { Log } from "../../src/base/log.ts";
@@ -17,6 +16,7 @@ import type { HeldReaders } from "./held_readers.ts";
 import { ManualClock } from "./manual_clock.ts";
 import { principalFor } from "./principal_for.ts";
 import { withArrayTexts } from "./slt_arrays.ts";
+import { sparseDisk } from "./sparse_disk.ts";
 
 export interface EngineOptions {
   /** Additional configuration lines. */
@@ -91,7 +91,7 @@ export class TestEngine implements AsyncDisposable {
   static async open({
     clock = new ManualClock(),
     config = "",
-    disk = bunDisk,
+    disk = sparseDisk,
     ...options
   }: EngineOptions = {}): Promise<TestEngine> {
     const directory = mkdtempSync(join(tmpdir(), "tidemark-"));
