@@ -35,6 +35,7 @@ import {
   removeDirectories,
 } from "../support/maintenance.ts";
 import { principalFor } from "../support/principal_for.ts";
+import { testThoroughly } from "../support/requirements.ts";
 import { until } from "../support/until.ts";
 
 afterAll(removeDirectories);
@@ -427,22 +428,25 @@ test("the log after a repair is archived separately, and leads from a backup to 
   await restored.close();
 });
 
-test("a repair that gives up catalog changes also leaves the old archive unchanged", async () => {
-  const place = freshPlace();
-  mkdirSync(place.archive);
-  const before = await open(place);
-  await fill(before, 4);
-  await until(() => before.archiveLag()?.files === 0);
-  const copy = copyOf(place.data);
-  await before.close();
-  const wal = join(copy, "catalog.sqlite-wal");
-  flip(wal, readFileSync(wal).length - 100);
-  expect(maintain("repair", [copy, "--accept-loss"])).toMatchObject({ code: 0 });
-  const after = await open({ ...place, data: copy });
-  expect(after.archiveLag()?.failure).toBeUndefined();
-  expect(readdirSync(place.archive)).toHaveLength(2);
-  await after.close();
-});
+testThoroughly(
+  "a repair that gives up catalog changes also leaves the old archive unchanged",
+  async () => {
+    const place = freshPlace();
+    mkdirSync(place.archive);
+    const before = await open(place);
+    await fill(before, 4);
+    await until(() => before.archiveLag()?.files === 0);
+    const copy = copyOf(place.data);
+    await before.close();
+    const wal = join(copy, "catalog.sqlite-wal");
+    flip(wal, readFileSync(wal).length - 100);
+    expect(maintain("repair", [copy, "--accept-loss"])).toMatchObject({ code: 0 });
+    const after = await open({ ...place, data: copy });
+    expect(after.archiveLag()?.failure).toBeUndefined();
+    expect(readdirSync(place.archive)).toHaveLength(2);
+    await after.close();
+  },
+);
 
 test("only the owner can read the catalog in the archive, even if others may enter the directory", async () => {
   const place = freshPlace();

@@ -25,6 +25,7 @@ import {
   removeDirectories,
   treeOf,
 } from "../support/maintenance.ts";
+import { shareOf } from "../support/thoroughness.ts";
 import { ask, backupCopy, databaseOn, filesOf, keptLog, restore } from "./backups.ts";
 
 afterAll(removeDirectories);
@@ -61,7 +62,7 @@ test("verify finds damage to any file of a backup, and restore refuses it", asyn
         },
       ],
     ];
-    for (const [kind, damage] of damages) {
+    for (const [kind, damage] of shareOf(damages, { oneOf: 2 })) {
       const copy = copyOf(whole);
       damage(join(copy, name));
       const isUnlisted = name === "backup.json" && kind === "removed";

@@ -162,41 +162,44 @@ test("users erased between the backup and the point are erased again", async () 
   await database.close();
 });
 
-test("a restore to a point leaves no files if it is killed or its thread dies", async () => {
-  const place = freshPlace();
-  let database = await open(place, {
-    // The process is killed when the restore begins its own work.
-    bringInThread: (work) =>
-      bringInThread(systemClock, {
-        ...work,
-        listener: { ...work.listener, isCancelled: () => true },
-      }),
-  });
-  await rows(database, "CREATE SHARED TABLE t (id INT PRIMARY KEY, v TEXT)");
-  const base = join(place.root, "base");
-  await backUp(database, base);
-  await rows(database, "INSERT INTO t VALUES (1, 'a')");
-  const text = `RESTORE DATABASE FROM '${base}' TO SEQ ${database.store.visibleSeq}`;
-  await ask(database, text);
-  const ended = "SELECT status, message FROM system.jobs WHERE job_type = 'restore'";
-  // A long-running restore is reported as a job before it ends.
-  await until(async () => !JSON.stringify(await rows(database, ended)).includes('"running"'));
-  expect(await rows(database, ended)).toEqual([
-    ["cancelled", expect.stringContaining("the job was killed")],
-  ]);
-  expect(existsSync(join(place.data, "restore.new"))).toBe(false);
-  await database.close();
+testThoroughly(
+  "a restore to a point leaves no files if it is killed or its thread dies",
+  async () => {
+    const place = freshPlace();
+    let database = await open(place, {
+      // The process is killed when the restore begins its own work.
+      bringInThread: (work) =>
+        bringInThread(systemClock, {
+          ...work,
+          listener: { ...work.listener, isCancelled: () => true },
+        }),
+    });
+    await rows(database, "CREATE SHARED TABLE t (id INT PRIMARY KEY, v TEXT)");
+    const base = join(place.root, "base");
+    await backUp(database, base);
+    await rows(database, "INSERT INTO t VALUES (1, 'a')");
+    const text = `RESTORE DATABASE FROM '${base}' TO SEQ ${database.store.visibleSeq}`;
+    await ask(database, text);
+    const ended = "SELECT status, message FROM system.jobs WHERE job_type = 'restore'";
+    // A long-running restore is reported as a job before it ends.
+    await until(async () => !JSON.stringify(await rows(database, ended)).includes('"running"'));
+    expect(await rows(database, ended)).toEqual([
+      ["cancelled", expect.stringContaining("the job was killed")],
+    ]);
+    expect(existsSync(join(place.data, "restore.new"))).toBe(false);
+    await database.close();
 
-  const entry = new URL("../support/dying_worker.ts", import.meta.url);
-  database = await open(place, {
-    bringInThread: (work) => bringInThread(systemClock, work, entry),
-  });
-  const failed = await ask(database, text);
-  expect(failed.error?.message).toContain("the thread that rolls the backup forward failed");
-  expect(existsSync(join(place.data, "restore.new"))).toBe(false);
-  expect(await rows(database, "SELECT count(*) FROM t")).toEqual([[1]]);
-  await database.close();
-});
+    const entry = new URL("../support/dying_worker.ts", import.meta.url);
+    database = await open(place, {
+      bringInThread: (work) => bringInThread(systemClock, work, entry),
+    });
+    const failed = await ask(database, text);
+    expect(failed.error?.message).toContain("the thread that rolls the backup forward failed");
+    expect(existsSync(join(place.data, "restore.new"))).toBe(false);
+    expect(await rows(database, "SELECT count(*) FROM t")).toEqual([[1]]);
+    await database.close();
+  },
+);
 
 test("a transaction with definitions exists completely from the seq of its commit on", async () => {
   const place = freshPlace();

@@ -65,19 +65,22 @@ testThoroughly(
   },
 );
 
-test("ProcessMemoryGauge does not count files as arrays, whether mapped or just unmapped", () => {
-  const gauge = new ProcessMemoryGauge(bunDisk);
-  const folder = mkdtempSync(join(tmpdir(), "tidemark-mapped-"));
-  try {
-    const path = join(folder, "file");
-    writeFileSync(path, new Uint8Array(64_000_000));
-    Bun.gc(true);
-    const before = gauge.read().arrayBytes;
-    const file = bunDisk.map(path);
-    expect(Math.abs(gauge.read().arrayBytes - before)).toBeLessThan(1_000_000);
-    file.release();
-    expect(Math.abs(gauge.read().arrayBytes - before)).toBeLessThan(1_000_000);
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
-});
+testThoroughly(
+  "ProcessMemoryGauge does not count files as arrays, whether mapped or just unmapped",
+  () => {
+    const gauge = new ProcessMemoryGauge(bunDisk);
+    const folder = mkdtempSync(join(tmpdir(), "tidemark-mapped-"));
+    try {
+      const path = join(folder, "file");
+      writeFileSync(path, new Uint8Array(64_000_000));
+      Bun.gc(true);
+      const before = gauge.read().arrayBytes;
+      const file = bunDisk.map(path);
+      expect(Math.abs(gauge.read().arrayBytes - before)).toBeLessThan(1_000_000);
+      file.release();
+      expect(Math.abs(gauge.read().arrayBytes - before)).toBeLessThan(1_000_000);
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  },
+);

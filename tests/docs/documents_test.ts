@@ -36,8 +36,8 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
 /** The accepted reasons for not running a block. A new reason must be added to this list. */
 const UNTESTED = ["it needs podman", "it takes hours", "it takes minutes"];
 
-/** The documents about the first steps, which even a normal run tests. */
-const FIRST: ReadonlySet<string> = new Set(["README.md", "docs/tutorial.md"]);
+/** The document about the first steps, which even a normal run tests. */
+const FIRST = "README.md";
 
 const DOCUMENT_MS_MAX = 120_000;
 
@@ -50,7 +50,6 @@ beforeAll(async () => {
     port: 0,
     fetch: () => new Response(page, { headers: { "Content-Type": "text/html; charset=utf-8" } }),
   });
-  if (chromiumMissing === undefined) browser = await launchBrowser();
 });
 
 afterAll(async () => {
@@ -132,7 +131,8 @@ class DocumentRun implements AsyncDisposable {
     if (directive?.kind === "shows" && directive.path !== undefined) {
       runner.save(directive.path, page);
     }
-    if (browser === undefined) return;
+    if (chromiumMissing !== undefined) return;
+    browser ??= await launchBrowser();
     const opened = await browser.newPage();
     const faults: string[] = [];
     opened.on("pageerror", (error) => faults.push(String(error)));
@@ -149,7 +149,7 @@ class DocumentRun implements AsyncDisposable {
 
 for (const path of DOCUMENTS) {
   if (blocksOf(path).every(({ language }) => language === "text")) continue;
-  testUnless(FIRST.has(path) ? undefined : onlyThorough)(
+  testUnless(path === FIRST ? undefined : onlyThorough)(
     `the snippets of ${path} work`,
     async () => {
       const blocks = blocksOf(path).filter(({ language }) => language !== "text");

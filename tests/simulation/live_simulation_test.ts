@@ -98,10 +98,15 @@ test("a run ends while a merge of its store waits for the disk", async () => {
   await world.close();
 });
 
-test.each([
-  ["model", simulateOverModel],
-  ["real", simulateOverLocalStore],
-])("the same seed gives the same messages over the %s store", async (_name, simulate) => {
+test.each(
+  shareOf(
+    [
+      ["model", simulateOverModel],
+      ["real", simulateOverLocalStore],
+    ] as const,
+    { oneOf: 2 },
+  ),
+)("the same seed gives the same messages over the %s store", async (_name, simulate) => {
   const first = await simulate(5, { steps: STEPS });
   const second = await simulate(5, { steps: STEPS });
   const other = await simulate(6, { steps: STEPS });
@@ -126,7 +131,7 @@ test("an assertion in a tick of the engine ends its own run and no other", async
   }
 });
 
-test.each(shareOf(INJECTED_FAULTS, { oneOf: 6 }))(
+test.each(shareOf(INJECTED_FAULTS, { oneOf: 12 }))(
   "the simulation finds the injected fault: %s",
   async (injected) => {
     const finding = await findInjected(injected, { seed: SEED_FIRST, steps: STEPS });

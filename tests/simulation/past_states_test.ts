@@ -281,7 +281,7 @@ test("earlier states are as the statements left them, at any seq and time", asyn
   expect(counts.read).toBeGreaterThan(counts.gone);
 }, 600_000);
 
-for (const { fault, injected, name, of } of shareOf(PAST_FAULTS, { oneOf: 5 })) {
+for (const { fault, injected, name, of } of shareOf(PAST_FAULTS, { oneOf: 10 })) {
   test(`the simulation finds ${fault}`, async () => {
     const known = Object.getOwnPropertyDescriptor(of, name);
     let failure: unknown;

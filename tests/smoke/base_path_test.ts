@@ -14,7 +14,7 @@ import {
   type ServerProcess,
   startReadyServer,
 } from "../support/server_process.ts";
-import { shareOf } from "../support/thoroughness.ts";
+import { onlyThorough, shareOf } from "../support/thoroughness.ts";
 import { readZip } from "../support/zip_reader.ts";
 import { launchBrowser, openWorkbench, runSql, TEST_MS_MAX } from "../ui/browser.ts";
 
@@ -230,7 +230,7 @@ test.each(shareOf(REFUSED, { oneOf: 3 }))(
   },
 );
 
-describeUnless(chromiumMissing)("the admin page below a sub-path", () => {
+describeUnless(chromiumMissing ?? onlyThorough)("the admin page below a sub-path", () => {
   let browser: Browser;
   beforeAll(async () => {
     browser = await launchBrowser();

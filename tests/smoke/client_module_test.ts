@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { programMissing, testUnless } from "../support/requirements.ts";
+import { programMissing, testThoroughly, testUnless } from "../support/requirements.ts";
 import { runNode } from "../support/run_node.ts";
 import { runToEnd } from "../support/run_to_end.ts";
 import {
@@ -15,7 +15,6 @@ import {
   type ServerProcess,
   startReadyServer,
 } from "../support/server_process.ts";
-import { shareOf } from "../support/thoroughness.ts";
 
 let server: ServerProcess;
 let folder: string;
@@ -183,24 +182,21 @@ const PROGRAMS: readonly (readonly [what: string, options: Readonly<Record<strin
   ["NodeNext", { strict: true, module: "NodeNext", moduleResolution: "NodeNext" }],
 ];
 
-test.each(shareOf(PROGRAMS, { oneOf: 3 }))(
-  "its types compile in a program that is %s",
-  async (_name, given) => {
-    writeFileSync(join(folder, "package.json"), '{"type":"module"}');
-    writeFileSync(join(folder, "program.ts"), PROGRAM);
-    const compilerOptions = {
-      target: "ESNext",
-      module: "Preserve",
-      moduleResolution: "Bundler",
-      lib: ["ESNext", "DOM"],
-      types: [],
-      noEmit: true,
-      skipLibCheck: false,
-      ...given,
-    };
-    const project = join(folder, "tsconfig.json");
-    writeFileSync(project, JSON.stringify({ compilerOptions, files: ["program.ts"] }));
-    const { stdout } = await runToEnd(["node_modules/typescript/bin/tsc", "-p", project]);
-    expect(stdout).toBe("");
-  },
-);
+testThoroughly.each(PROGRAMS)("its types compile in a program that is %s", async (_name, given) => {
+  writeFileSync(join(folder, "package.json"), '{"type":"module"}');
+  writeFileSync(join(folder, "program.ts"), PROGRAM);
+  const compilerOptions = {
+    target: "ESNext",
+    module: "Preserve",
+    moduleResolution: "Bundler",
+    lib: ["ESNext", "DOM"],
+    types: [],
+    noEmit: true,
+    skipLibCheck: false,
+    ...given,
+  };
+  const project = join(folder, "tsconfig.json");
+  writeFileSync(project, JSON.stringify({ compilerOptions, files: ["program.ts"] }));
+  const { stdout } = await runToEnd(["node_modules/typescript/bin/tsc", "-p", project]);
+  expect(stdout).toBe("");
+});

@@ -11,6 +11,7 @@ import {
   type ServerError,
 } from "../../src/client/mod.ts";
 import { Line } from "../support/line.ts";
+import { testThoroughly } from "../support/requirements.ts";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
 import { until } from "../support/until.ts";
 
@@ -135,7 +136,7 @@ test(
   TEST_MS_MAX,
 );
 
-test(
+testThoroughly(
   "presence continues after the server was killed",
   async () => {
     using dan = tabOf("dan", { room: "yard" });

@@ -4,6 +4,7 @@
  * stays up.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { testThoroughly } from "../support/requirements.ts";
 import { type ServerProcess, type SqlAnswer, startReadyServer } from "../support/server_process.ts";
 
 let server: ServerProcess;
@@ -44,33 +45,36 @@ test("concurrent INSERT and ALTER TABLE statements leave each value in its colum
   expect(rows).toEqual(Array.from({ length: 240 }, (_, id) => [id, `v${id}`]));
 });
 
-test("a transaction over tables that are altered meanwhile commits as a whole, or reports a conflict", async () => {
-  await server.rows("CREATE TABLE default.account (id INT PRIMARY KEY, v TEXT, a INT)");
-  const answers: Promise<SqlAnswer>[] = [];
-  // Concurrent requests run in any order, but a column must be dropped before it is added again,
-  // so these requests are sent one after another.
-  let altered: Promise<unknown> = Promise.resolve();
-  const alter = (action: string): void => {
-    const answer = altered.then(() => server.sql(`ALTER TABLE account ${action}`));
-    answers.push(answer);
-    altered = answer;
-  };
-  for (let round = 0; round < 40; round += 1) {
-    const text =
-      `BEGIN; INSERT INTO account (id, v) VALUES (${round}, 'first'); ` +
-      `SELECT COUNT(*) FROM account; UPDATE account SET v = 'second' WHERE id = ${round}; COMMIT`;
-    answers.push(server.sql(text));
-    if (round % 8 === 3) alter("DROP COLUMN a");
-    if (round % 8 === 7) alter("ADD COLUMN a INT");
-  }
-  let committed = 0;
-  for (const { status, body } of await Promise.all(answers)) {
-    if (body.error === undefined) committed += body.results.length === 5 ? 1 : 0;
-    else expect([status, body.error.reason]).toEqual([400, "conflict"]);
-  }
-  const rows = await server.rows("SELECT v FROM account");
-  expect(rows).toEqual(Array.from({ length: committed }, () => ["second"]));
-});
+testThoroughly(
+  "a transaction over tables that are altered meanwhile commits as a whole, or reports a conflict",
+  async () => {
+    await server.rows("CREATE TABLE default.account (id INT PRIMARY KEY, v TEXT, a INT)");
+    const answers: Promise<SqlAnswer>[] = [];
+    // Concurrent requests run in any order, but a column must be dropped before it is added again,
+    // so these requests are sent one after another.
+    let altered: Promise<unknown> = Promise.resolve();
+    const alter = (action: string): void => {
+      const answer = altered.then(() => server.sql(`ALTER TABLE account ${action}`));
+      answers.push(answer);
+      altered = answer;
+    };
+    for (let round = 0; round < 40; round += 1) {
+      const text =
+        `BEGIN; INSERT INTO account (id, v) VALUES (${round}, 'first'); ` +
+        `SELECT COUNT(*) FROM account; UPDATE account SET v = 'second' WHERE id = ${round}; COMMIT`;
+      answers.push(server.sql(text));
+      if (round % 8 === 3) alter("DROP COLUMN a");
+      if (round % 8 === 7) alter("ADD COLUMN a INT");
+    }
+    let committed = 0;
+    for (const { status, body } of await Promise.all(answers)) {
+      if (body.error === undefined) committed += body.results.length === 5 ? 1 : 0;
+      else expect([status, body.error.reason]).toEqual([400, "conflict"]);
+    }
+    const rows = await server.rows("SELECT v FROM account");
+    expect(rows).toEqual(Array.from({ length: committed }, () => ["second"]));
+  },
+);
 
 test("an upload to a table that is altered meanwhile keeps the row and its file together", async () => {
   await server.rows("CREATE TABLE default.paper (id INT PRIMARY KEY, f FILE, a INT)");

@@ -6,7 +6,9 @@ import { expect, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { SocketClient } from "../support/client.ts";
+import { fileMissing, testUnless } from "../support/requirements.ts";
 import { startReadyServer } from "../support/server_process.ts";
+import { onlyThorough } from "../support/thoroughness.ts";
 import { until } from "../support/until.ts";
 
 /** A command that limits the file descriptors of the process, as a shell would. */
@@ -53,7 +55,7 @@ test.skipIf(!existsSync("/proc/self/fd"))(
   },
 );
 
-test.skipIf(!existsSync("/proc/self/fd"))(
+testUnless(fileMissing("/proc/self/fd") ?? onlyThorough)(
   "without descriptors for as many reader threads as wanted, queries run on fewer, with one warning",
   async () => {
     await using server = await startReadyServer({

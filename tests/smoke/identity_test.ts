@@ -1,6 +1,7 @@
 /** Tests first-time setup, login, token refresh, logout and users. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { SocketClient } from "../support/client.ts";
+import { testThoroughly } from "../support/requirements.ts";
 import {
   ADMIN,
   type Login,
@@ -9,6 +10,7 @@ import {
   startReadyServer,
   startServer,
 } from "../support/server_process.ts";
+import { shareOf } from "../support/thoroughness.ts";
 
 const STATUS = "/v1/api/auth/status";
 const SETUP = "/v1/api/auth/setup";
@@ -100,7 +102,7 @@ describe("the first account is set up once", () => {
 
   test("setup requires the code of the last start if configured, or behind a proxy", async () => {
     const proxied = { server: { public_origin: "https://db.example.com" } };
-    for (const config of [{ auth: { setup_code: true } }, proxied]) {
+    for (const config of shareOf([{ auth: { setup_code: true } }, proxied], { oneOf: 2 })) {
       await using server = await startServer({ config });
       const printed = async (): Promise<string> => {
         await server.outputHas(/setup code [A-Z2-9-]+/);
@@ -124,14 +126,17 @@ describe("the first account is set up once", () => {
     }
   });
 
-  test("setup requires no code if the configuration says so, even behind a proxy", async () => {
-    const config = {
-      auth: { setup_code: false },
-      security: { trusted_proxies: ["10.0.0.0/8"] },
-    };
-    await using server = await startServer({ config });
-    expect((await server.post(SETUP, SETUP_BODY)).status).toBe(200);
-  });
+  testThoroughly(
+    "setup requires no code if the configuration says so, even behind a proxy",
+    async () => {
+      const config = {
+        auth: { setup_code: false },
+        security: { trusted_proxies: ["10.0.0.0/8"] },
+      };
+      await using server = await startServer({ config });
+      expect((await server.post(SETUP, SETUP_BODY)).status).toBe(200);
+    },
+  );
 
   test("setup is not needed with a configured root password", async () => {
     const env = { TIDEMARK_ROOT_PASSWORD: "battery staple 7" };
@@ -196,7 +201,7 @@ describe("a user has a session from the login to the logout", () => {
     });
   });
 
-  test("names and passwords are compared in Unicode form NFC", async () => {
+  testThoroughly("names and passwords are compared in Unicode form NFC", async () => {
     const [composed, decomposed] = ["jos\u00e9", "jose\u0301"];
     const password = (text: string): string => `ma\u00f1ana \u00e9 1`.normalize(text);
     await server.rows(`CREATE USER '${decomposed}' WITH PASSWORD '${password("NFD")}'`);

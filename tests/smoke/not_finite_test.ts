@@ -5,6 +5,7 @@
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type Client, createClient } from "../../src/client/mod.ts";
+import { testThoroughly } from "../support/requirements.ts";
 import {
   ADMIN,
   PASSWORD,
@@ -87,60 +88,63 @@ test.each(["text", "csv", "binary", "ndjson"])(
 
 const SPECIAL = ["NaN", "Infinity", "-Infinity"];
 
-test("keys, indexes, zone maps and merges of segments find NaN and infinity, even after a restart", async () => {
-  await server.sql(
-    `CREATE SHARED TABLE app.keyed (k DOUBLE PRIMARY KEY, n INT, d DOUBLE);
-     CREATE INDEX ON app.keyed (d); CREATE SHARED TABLE app.only (id INT PRIMARY KEY, d DOUBLE)`,
-  );
-  const expected = new Map<string, number>();
-  for (let round = 0; round < 5; round += 1) {
-    const values = [...SPECIAL, ...Array.from({ length: 40 }, (_, i) => String(i + round * 20))];
-    const rows = values.map((value) => `('${value}', ${round}, '${value}')`).join();
+testThoroughly(
+  "keys, indexes, zone maps and merges of segments find NaN and infinity, even after a restart",
+  async () => {
     await server.sql(
-      `INSERT INTO app.keyed VALUES ${rows} ON CONFLICT (k) DO UPDATE SET n = EXCLUDED.n`,
+      `CREATE SHARED TABLE app.keyed (k DOUBLE PRIMARY KEY, n INT, d DOUBLE);
+     CREATE INDEX ON app.keyed (d); CREATE SHARED TABLE app.only (id INT PRIMARY KEY, d DOUBLE)`,
     );
-    for (const value of values) expected.set(value, round);
-    await server.sql(`INSERT INTO app.only VALUES (${round}, '${SPECIAL[round % 3]}')`);
-    await server.rows("STORAGE FLUSH TABLE app.keyed");
-    await server.rows("STORAGE FLUSH TABLE app.only");
-  }
-  const check = async (): Promise<void> => {
-    const all = await server.rows("SELECT k, n FROM app.keyed ORDER BY k");
-    expect(all).toHaveLength(expected.size);
-    expect(all[0]).toEqual(["-Infinity", 4]);
-    expect(all.slice(-2)).toEqual([
-      ["Infinity", 4],
-      ["NaN", 4],
-    ]);
-    const queries: [string, unknown[][]][] = [
-      ["SELECT n FROM app.keyed WHERE k = 'NaN'", [[4]]],
-      ["SELECT n FROM app.keyed WHERE d = 'NaN'", [[4]]],
-      ["SELECT n FROM app.keyed WHERE d = '-Infinity'", [[4]]],
-      ["SELECT k FROM app.keyed WHERE k > 118 ORDER BY k", [[119], ["Infinity"], ["NaN"]]],
-      ["SELECT k FROM app.keyed WHERE d > 118 ORDER BY d DESC", [["NaN"], ["Infinity"], [119]]],
-      ["SELECT k FROM app.keyed WHERE k < 1 ORDER BY k", [["-Infinity"], [0]]],
-      ["SELECT d FROM app.keyed ORDER BY d DESC LIMIT 3", [["NaN"], ["Infinity"], [119]]],
-      ["SELECT d FROM app.keyed ORDER BY d LIMIT 2", [["-Infinity"], [0]]],
-      ["SELECT min(d), max(d), count(DISTINCT d) FROM app.keyed", [["-Infinity", "NaN", 123]]],
-      ["SELECT id FROM app.only WHERE d = 'NaN' ORDER BY id", [[0], [3]]],
-      ["SELECT id FROM app.only WHERE d = 'inf' ORDER BY id", [[1], [4]]],
-      ["SELECT id FROM app.only WHERE d < 0 ORDER BY id", [[2]]],
-      ["SELECT id FROM app.only WHERE d > 5 ORDER BY id", [[0], [1], [3], [4]]],
-    ];
-    for (const [sql, rows] of queries) {
-      expect({ sql, rows: await server.rows(sql) }).toEqual({ sql, rows });
+    const expected = new Map<string, number>();
+    for (let round = 0; round < 5; round += 1) {
+      const values = [...SPECIAL, ...Array.from({ length: 40 }, (_, i) => String(i + round * 20))];
+      const rows = values.map((value) => `('${value}', ${round}, '${value}')`).join();
+      await server.sql(
+        `INSERT INTO app.keyed VALUES ${rows} ON CONFLICT (k) DO UPDATE SET n = EXCLUDED.n`,
+      );
+      for (const value of values) expected.set(value, round);
+      await server.sql(`INSERT INTO app.only VALUES (${round}, '${SPECIAL[round % 3]}')`);
+      await server.rows("STORAGE FLUSH TABLE app.keyed");
+      await server.rows("STORAGE FLUSH TABLE app.only");
     }
-  };
-  await check();
-  const { body } = await server.sql("INSERT INTO app.keyed VALUES ('NaN', 0, 0)");
-  expect(body.error?.code).toBe("SQL_EXECUTION_ERROR");
-  await server.rows("STORAGE COMPACT TABLE app.keyed");
-  await server.rows("STORAGE COMPACT TABLE app.only");
-  await check();
-  await server.rows("DELETE FROM app.keyed WHERE k = 'NaN'");
-  await server.rows("INSERT INTO app.keyed VALUES ('NaN', 4, 'NaN')");
-  await server.restart("SIGKILL");
-  await check();
-  await server.restart("SIGTERM");
-  await check();
-});
+    const check = async (): Promise<void> => {
+      const all = await server.rows("SELECT k, n FROM app.keyed ORDER BY k");
+      expect(all).toHaveLength(expected.size);
+      expect(all[0]).toEqual(["-Infinity", 4]);
+      expect(all.slice(-2)).toEqual([
+        ["Infinity", 4],
+        ["NaN", 4],
+      ]);
+      const queries: [string, unknown[][]][] = [
+        ["SELECT n FROM app.keyed WHERE k = 'NaN'", [[4]]],
+        ["SELECT n FROM app.keyed WHERE d = 'NaN'", [[4]]],
+        ["SELECT n FROM app.keyed WHERE d = '-Infinity'", [[4]]],
+        ["SELECT k FROM app.keyed WHERE k > 118 ORDER BY k", [[119], ["Infinity"], ["NaN"]]],
+        ["SELECT k FROM app.keyed WHERE d > 118 ORDER BY d DESC", [["NaN"], ["Infinity"], [119]]],
+        ["SELECT k FROM app.keyed WHERE k < 1 ORDER BY k", [["-Infinity"], [0]]],
+        ["SELECT d FROM app.keyed ORDER BY d DESC LIMIT 3", [["NaN"], ["Infinity"], [119]]],
+        ["SELECT d FROM app.keyed ORDER BY d LIMIT 2", [["-Infinity"], [0]]],
+        ["SELECT min(d), max(d), count(DISTINCT d) FROM app.keyed", [["-Infinity", "NaN", 123]]],
+        ["SELECT id FROM app.only WHERE d = 'NaN' ORDER BY id", [[0], [3]]],
+        ["SELECT id FROM app.only WHERE d = 'inf' ORDER BY id", [[1], [4]]],
+        ["SELECT id FROM app.only WHERE d < 0 ORDER BY id", [[2]]],
+        ["SELECT id FROM app.only WHERE d > 5 ORDER BY id", [[0], [1], [3], [4]]],
+      ];
+      for (const [sql, rows] of queries) {
+        expect({ sql, rows: await server.rows(sql) }).toEqual({ sql, rows });
+      }
+    };
+    await check();
+    const { body } = await server.sql("INSERT INTO app.keyed VALUES ('NaN', 0, 0)");
+    expect(body.error?.code).toBe("SQL_EXECUTION_ERROR");
+    await server.rows("STORAGE COMPACT TABLE app.keyed");
+    await server.rows("STORAGE COMPACT TABLE app.only");
+    await check();
+    await server.rows("DELETE FROM app.keyed WHERE k = 'NaN'");
+    await server.rows("INSERT INTO app.keyed VALUES ('NaN', 4, 'NaN')");
+    await server.restart("SIGKILL");
+    await check();
+    await server.restart("SIGTERM");
+    await check();
+  },
+);

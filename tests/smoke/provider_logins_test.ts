@@ -15,6 +15,7 @@ import {
   signingKey,
   type Visit,
 } from "../support/oidc_provider.ts";
+import { testThoroughly } from "../support/requirements.ts";
 import { type Login, type ServerProcess, startReadyServer } from "../support/server_process.ts";
 
 const SECRET = "the secret of the client: +/%&=";
@@ -604,33 +605,36 @@ test("the client begins and finishes a login, and links an account", async () =>
   expect(await lea.account.providerLinks()).toEqual([]);
 });
 
-test("the client links a further login of an account without a password, and deletes the account", async () => {
-  const db = createClient({ url: server.url });
-  const page = async (account: string): Promise<{ url: string; verifier: string }> => {
-    await provider.next({ account });
-    const begun = await db.account.beginProviderLogin("idp", { returnTo: `${APP}/in` });
-    const { url } = await new Browser().go(begun.url, /app\.example\.com/);
-    return { url: url.href, verifier: begun.verifier };
-  };
-  const first = await page("max");
-  await db.account.finishProviderLogin(first.url, { verifier: first.verifier });
-  const own = await page("max");
-  const { url, verifier } = await page("tom");
-  expect(await db.account.linkProviderLogin(url, { verifier, own })).toBeTrue();
-  const subjects = (await db.account.providerLinks()).map(({ subject }) => subject);
-  expect(subjects).toEqual(["max", "tom"]);
-  const deletion = await page("tom");
-  expect(await db.account.deleteByProviderLogin(`${APP}/in`)).toBeFalse();
-  expect(
-    await db.account.deleteByProviderLogin(deletion.url, { verifier: deletion.verifier }),
-  ).toBeTrue();
-  const { url: late, verifier: lateVerifier } = await page("max");
-  expect(
-    await db.account
-      .finishProviderLogin(late, { verifier: lateVerifier })
-      .catch((error: unknown) => error),
-  ).toMatchObject({ code: "unknown_user" });
-});
+testThoroughly(
+  "the client links a further login of an account without a password, and deletes the account",
+  async () => {
+    const db = createClient({ url: server.url });
+    const page = async (account: string): Promise<{ url: string; verifier: string }> => {
+      await provider.next({ account });
+      const begun = await db.account.beginProviderLogin("idp", { returnTo: `${APP}/in` });
+      const { url } = await new Browser().go(begun.url, /app\.example\.com/);
+      return { url: url.href, verifier: begun.verifier };
+    };
+    const first = await page("max");
+    await db.account.finishProviderLogin(first.url, { verifier: first.verifier });
+    const own = await page("max");
+    const { url, verifier } = await page("tom");
+    expect(await db.account.linkProviderLogin(url, { verifier, own })).toBeTrue();
+    const subjects = (await db.account.providerLinks()).map(({ subject }) => subject);
+    expect(subjects).toEqual(["max", "tom"]);
+    const deletion = await page("tom");
+    expect(await db.account.deleteByProviderLogin(`${APP}/in`)).toBeFalse();
+    expect(
+      await db.account.deleteByProviderLogin(deletion.url, { verifier: deletion.verifier }),
+    ).toBeTrue();
+    const { url: late, verifier: lateVerifier } = await page("max");
+    expect(
+      await db.account
+        .finishProviderLogin(late, { verifier: lateVerifier })
+        .catch((error: unknown) => error),
+    ).toMatchObject({ code: "unknown_user" });
+  },
+);
 
 test("unknown providers, and those without browser logins, are not found", async () => {
   for (const path of [

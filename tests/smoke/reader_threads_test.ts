@@ -183,7 +183,7 @@ describe("a long query runs in a reader", () => {
       };
       const writing = write();
       let last = -1;
-      for (let read = 0; read < 10; read += 1) {
+      for (let read = 0; read < 8; read += 1) {
         const [[a, b, count, distinct] = []] = await server.rows(SUMS);
         expect(b).toBe(a);
         expect(distinct).toBe(count);

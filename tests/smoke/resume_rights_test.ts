@@ -154,7 +154,7 @@ describe.each([
   ["over a kill", true],
 ])("a client that resumes %s sees only rows that it may read", (_where, isKilled) => {
   // A case with a kill takes as much processor time as ten others.
-  const cases = shareOf(Object.entries(CASES), { oneOf: isKilled ? 8 : 2 });
+  const cases = shareOf(Object.entries(CASES), { oneOf: isKilled ? 8 : 4 });
 
   test.each(cases)("when %s", async (what, { policy, ...each }) => {
     count += 1;

@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { SocketClient } from "../support/client.ts";
+import { testThoroughly } from "../support/requirements.ts";
 import { ADMIN, type ServerProcess, startReadyServer } from "../support/server_process.ts";
 import { until } from "../support/until.ts";
 
@@ -185,23 +186,26 @@ describe("a transaction can span HTTP requests", () => {
   });
 });
 
-test("a unique key that a transaction has committed survives a crash before its index is built", async () => {
-  await server.rows(
-    "CREATE TABLE app.big (id INT PRIMARY KEY, v INT); INSERT INTO app.big SELECT g, g FROM generate_series(1, 100000) g",
-  );
-  const states = "SELECT state FROM system.indexes WHERE index_name = 'big_v'";
-  const committing = server
-    .sql("BEGIN; ALTER TABLE app.big ADD CONSTRAINT big_v UNIQUE (v); COMMIT")
-    .catch(() => undefined);
-  await until(async () => (await server.rows(states)).length > 0);
-  server.kill("SIGKILL");
-  await server.exited();
-  await committing;
-  await server.start();
-  const { body } = await server.sql("INSERT INTO app.big VALUES (100001, 5)");
-  expect(body.error?.reason).toBe("duplicate_key");
-  expect(await server.rows(states)).toEqual([["ready"]]);
-});
+testThoroughly(
+  "a unique key that a transaction has committed survives a crash before its index is built",
+  async () => {
+    await server.rows(
+      "CREATE TABLE app.big (id INT PRIMARY KEY, v INT); INSERT INTO app.big SELECT g, g FROM generate_series(1, 100000) g",
+    );
+    const states = "SELECT state FROM system.indexes WHERE index_name = 'big_v'";
+    const committing = server
+      .sql("BEGIN; ALTER TABLE app.big ADD CONSTRAINT big_v UNIQUE (v); COMMIT")
+      .catch(() => undefined);
+    await until(async () => (await server.rows(states)).length > 0);
+    server.kill("SIGKILL");
+    await server.exited();
+    await committing;
+    await server.start();
+    const { body } = await server.sql("INSERT INTO app.big VALUES (100001, 5)");
+    expect(body.error?.reason).toBe("duplicate_key");
+    expect(await server.rows(states)).toEqual([["ready"]]);
+  },
+);
 
 describe("a transaction prevents these anomalies of the Hermitage tests", () => {
   let one: Tx;

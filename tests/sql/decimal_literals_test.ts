@@ -5,6 +5,7 @@
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";
+import { shareOf } from "../support/thoroughness.ts";
 
 let engine: TestEngine;
 const VALUES = ["-9.99", "-1.11", "-1.10", "0.00", "1.10", "1.11", "9.99"];
@@ -41,7 +42,7 @@ const TESTS: Readonly<Record<string, (value: number, literal: number) => boolean
   ">=": (a, b) => a >= b,
 };
 
-test.each(["in memory", "in a segment"])(
+test.each(shareOf(["in a segment", "in memory"], { oneOf: 2 }))(
   "every comparison with text gives the exact result for rows %s",
   async (where) => {
     if (where === "in a segment") await engine.run("STORAGE FLUSH TABLE m");

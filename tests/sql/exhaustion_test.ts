@@ -233,7 +233,7 @@ testThoroughly(
   },
 );
 
-const COUNT = amountOf({ usual: 1500, thorough: 5000 });
+const COUNT = amountOf({ usual: 800, thorough: 5000 });
 
 test("thousands of short statements in one text yield to other work between statements", async () => {
   let isOver = false;

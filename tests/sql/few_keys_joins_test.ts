@@ -126,7 +126,7 @@ describe("joins can read one side by the keys of the other", () => {
   });
 
   test("a join by keys returns the same as scans, for random joins by a whole key", async () => {
-    for (let seed = 1; seed <= amountOf({ usual: 15, thorough: 120 }); seed += 1) {
+    for (let seed = 1; seed <= amountOf({ usual: 8, thorough: 120 }); seed += 1) {
       const random = new SeededRandom(seed);
       const from = random.below(400);
       const few = `a.id BETWEEN ${from} AND ${from + random.below(60)}`;
@@ -255,7 +255,7 @@ describe("a join can use the first column of a key", () => {
   });
 
   test("a join by the first column returns the same as scans, for random joins", async () => {
-    for (let seed = 1; seed <= amountOf({ usual: 8, thorough: 60 }); seed += 1) {
+    for (let seed = 1; seed <= amountOf({ usual: 4, thorough: 60 }); seed += 1) {
       const random = new SeededRandom(seed);
       const from = random.below(400);
       const few = `a.id BETWEEN ${from} AND ${from + random.below(60)}`;

@@ -62,7 +62,7 @@ test("30,000 equalities need one lookup for each row", async () => {
   expect(rows).toEqual(await engine.rows("SELECT count(*) FROM t WHERE a >= 10"));
 });
 
-const ROUNDS = amountOf({ usual: 8, thorough: 60 });
+const ROUNDS = amountOf({ usual: 4, thorough: 60 });
 
 test("an OR of equalities has the same result as one over expressions", async () => {
   const random = new SeededRandom(11);

@@ -3,6 +3,7 @@
  * `cases/row_values.slt` compares their meaning with PostgreSQL's.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { testThoroughly } from "../support/requirements.ts";
 import { TestEngine } from "../support/sql_engine.ts";
 
 const MIB = 1024 * 1024;
@@ -37,7 +38,7 @@ test("a reader returns the same rows", async () => {
   expect(answer[0]).toEqual(['{"f1":3,"f2":[{"f1":3,"f2":"x"}]}', String.raw`(3,"{""(3,x)""}")`]);
 });
 
-test("rows beyond the memory of a statement are sorted and grouped on disk", async () => {
+testThoroughly("rows beyond the memory of a statement are sorted and grouped on disk", async () => {
   await using small = await TestEngine.open({
     config: `performance.query_memory_bytes = ${MIB}`,
   });

@@ -19,7 +19,7 @@ import { amountOf } from "../support/thoroughness.ts";
 
 const DIRECTORY = process.env["SLT_DIR"] ?? join(import.meta.dir, "slt");
 
-const QUERY_ONE_OF = amountOf({ usual: 50, thorough: 1 });
+const QUERY_ONE_OF = amountOf({ usual: 100, thorough: 1 });
 
 describe("every file of the SQL corpus passes", () => {
   let server: ServerProcess;

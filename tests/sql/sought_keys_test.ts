@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { SeededRandom } from "../support/seeded_random.ts";
 import { TestEngine } from "../support/sql_engine.ts";
+import { amountOf } from "../support/thoroughness.ts";
 
 let engine: TestEngine;
 
@@ -233,7 +234,7 @@ describe("queries look up a list of keys", () => {
   });
 
   test("random lists give the same result as a scan", async () => {
-    for (let seed = 1; seed <= 60; seed += 1) {
+    for (let seed = 1; seed <= amountOf({ usual: 20, thorough: 60 }); seed += 1) {
       const random = new SeededRandom(seed);
       const list = (below: number): string =>
         Array.from({ length: 1 + random.below(8) }, () =>

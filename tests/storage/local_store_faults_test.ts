@@ -14,6 +14,7 @@ import { ForwardingDisk, ForwardingFile } from "../support/forwarding_disk.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 import { MemoryManifest } from "../support/memory_manifest.ts";
 import { RecordingDisk } from "../support/recording_disk.ts";
+import { testThoroughly } from "../support/requirements.ts";
 import { SeededRandom } from "../support/seeded_random.ts";
 import { failNth, SimulatedDisk } from "../support/simulated_disk.ts";
 import {
@@ -288,7 +289,7 @@ interface Moment {
  * flushes over several log files. Before each operation, the disk is crashed in three ways and
  * opened again.
  */
-test("LocalStore recovers from a crash before any disk operation", async () => {
+testThoroughly("LocalStore recovers from a crash before any disk operation", async () => {
   const moments: Moment[] = [];
   const disk = new SimulatedDisk();
   const manifest = new MemoryManifest();

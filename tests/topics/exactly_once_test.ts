@@ -8,7 +8,7 @@ import { SeededRandom } from "../support/seeded_random.ts";
 import { TestEngine } from "../support/sql_engine.ts";
 import { amountOf } from "../support/thoroughness.ts";
 
-const SEEDS = amountOf({ usual: 3, thorough: 20 });
+const SEEDS = amountOf({ usual: 1, thorough: 20 });
 const MESSAGES = 60;
 const VISIBILITY_MS = 60_000;
 

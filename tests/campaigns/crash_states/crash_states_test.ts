@@ -12,7 +12,7 @@ import { TOPIC_FAULTS, topicStates } from "./topic_stories.ts";
 
 const seed = seedOf(1);
 
-const STATES = amountOf({ usual: 12, thorough: 200 });
+const STATES = amountOf({ usual: 4, thorough: 200 });
 
 /**
  * The number of topic states to test. Topic states take longer to open and to compare than other
@@ -54,7 +54,7 @@ testThoroughly(
   },
 );
 
-test.each(shareOf(TOPIC_FAULTS, { oneOf: 4 }))(
+test.each(shareOf(TOPIC_FAULTS, { oneOf: 8 }))(
   "the campaign finds the injected topic fault %s",
   async (injected) => {
     const { findings } = await topicStates({ stateCount: 10_000, seed, injected });

@@ -5,6 +5,7 @@
 import { expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";
 import type { Job } from "../../../src/storage/mod.ts";
+import { testThoroughly } from "../../support/requirements.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
 import { until } from "../../support/until.ts";
 
@@ -136,17 +137,20 @@ test("after a restart, writers wait for the unique index that a transaction has 
   await asked;
 });
 
-test("after a restart, writers do not wait for the build of CREATE UNIQUE INDEX", async () => {
-  await using engine = await filled();
-  const asked = engine.ask("CREATE UNIQUE INDEX ON app.t (w)").catch(() => undefined);
-  await running(engine);
-  await engine.restart();
-  expect(await indexNames(engine)).toEqual(["t_w_idx building"]);
-  const written = await engine.ask("INSERT INTO app.t VALUES (50000, 0, 'w5')");
-  expect(written.error).toBeUndefined();
-  await until(async () => (await indexNames(engine)).length === 0);
-  await asked;
-});
+testThoroughly(
+  "after a restart, writers do not wait for the build of CREATE UNIQUE INDEX",
+  async () => {
+    await using engine = await filled();
+    const asked = engine.ask("CREATE UNIQUE INDEX ON app.t (w)").catch(() => undefined);
+    await running(engine);
+    await engine.restart();
+    expect(await indexNames(engine)).toEqual(["t_w_idx building"]);
+    const written = await engine.ask("INSERT INTO app.t VALUES (50000, 0, 'w5')");
+    expect(written.error).toBeUndefined();
+    await until(async () => (await indexNames(engine)).length === 0);
+    await asked;
+  },
+);
 
 test("a killed build leaves no index", async () => {
   await using engine = await filled();

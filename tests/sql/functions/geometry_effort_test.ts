@@ -3,6 +3,7 @@
  * work.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { testThoroughly } from "../../support/requirements.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
 import { shareOf } from "../../support/thoroughness.ts";
 
@@ -35,7 +36,7 @@ test.each(shareOf(REFUSED, { oneOf: 3 }))(
   },
 );
 
-test("shapes of some hundred points are compared", async () => {
+testThoroughly("shapes of some hundred points are compared", async () => {
   const [row] = await engine.rows(
     `SELECT ${round(300, 0)} && ${round(300, 0.5)}, ${round(300, 0)} @> ${round(300, 0)},
       ${round(300, 0)} ~= ${round(300, 0)}, ${round(300, 0)} <-> ${round(300, 4)}`,

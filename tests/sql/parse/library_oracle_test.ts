@@ -24,7 +24,7 @@ import { amountOf } from "../../support/thoroughness.ts";
 import { libraryTree, libraryTreeIfRead, treeForLibrary } from "./library_oracle.ts";
 import { StatementGenerator } from "./statement_generator.ts";
 
-const STATEMENTS = amountOf({ usual: 200, thorough: 2000 });
+const STATEMENTS = amountOf({ usual: 100, thorough: 2000 });
 // The maximum length of a generated text. The library's parsing time grows much faster than the
 // length.
 const TEXT_LENGTH_MAX = 110;

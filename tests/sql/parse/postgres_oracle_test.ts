@@ -14,8 +14,8 @@ import {
 } from "./postgres_oracle.ts";
 import { StatementGenerator } from "./statement_generator.ts";
 
-const STATEMENTS = amountOf({ usual: 400, thorough: 2000 });
-const EXPRESSIONS = amountOf({ usual: 800, thorough: 4000 });
+const STATEMENTS = amountOf({ usual: 200, thorough: 2000 });
+const EXPRESSIONS = amountOf({ usual: 400, thorough: 4000 });
 
 test("parseStatements reads generated statements with the same meaning as PostgreSQL", () => {
   const generator = new StatementGenerator(new SeededRandom(11), "postgres");

@@ -116,7 +116,7 @@ const EXISTENCES: readonly (readonly [condition: string, form: string, count: nu
 ];
 
 describe("EXISTS is executed as a join", () => {
-  test.each([...shareOf(EXISTENCES, { oneOf: 2 })])(
+  test.each([...shareOf(EXISTENCES, { oneOf: 4 })])(
     "%s becomes a %s join",
     async (condition, form, count) => {
       const sql = `SELECT count(*) FROM parts WHERE ${condition}`;

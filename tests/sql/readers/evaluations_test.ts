@@ -194,7 +194,7 @@ describe("the event loop stays free during long evaluations", () => {
     },
   );
 
-  test.each(shareOf(FORMS, { oneOf: 4 }))(
+  test.each(shareOf(FORMS, { oneOf: 6 }))(
     "the event loop stays free, and %s ends at its time limit",
     async (_name, sql, parts = {}) => {
       const before = await state();

@@ -5,6 +5,7 @@
 import { expect, test } from "bun:test";
 import { KeptPlans } from "../../../src/sql/readers/kept_plans.ts";
 import type { QueryStatement } from "../../support/parsed.ts";
+import { testThoroughly } from "../../support/requirements.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
 
 function statementOf(textLength: number): QueryStatement {
@@ -57,17 +58,20 @@ test("KeptPlans.delete frees space, and add replaces a plan", () => {
   expect(kept(plans)).toEqual(rest);
 });
 
-test("a reader knows the plans that the event loop expects, also after a failure", async () => {
-  await using engine = await TestEngine.open({ readsElsewhere: true });
-  await engine.run("CREATE TABLE t (id INT PRIMARY KEY); INSERT INTO t VALUES (1)");
-  const outputs = Array.from({ length: 500 }, () => "id + id").join(", ");
-  const first = `SELECT id AS first, ${outputs} FROM t`;
-  await engine.run(first);
-  const { error } = await engine.ask(`SELECT 1 / (id - id), ${outputs} FROM t`);
-  expect(error?.code).toBe("DIVISION_BY_ZERO");
-  // The limit is reached at about the twelfth plan, so the first one is discarded.
-  for (let number = 0; number < 14; number += 1) {
-    await engine.run(`SELECT id AS c${number}, ${outputs} FROM t`);
-    expect((await engine.rows(first)).flat()).toHaveLength(501);
-  }
-});
+testThoroughly(
+  "a reader knows the plans that the event loop expects, also after a failure",
+  async () => {
+    await using engine = await TestEngine.open({ readsElsewhere: true });
+    await engine.run("CREATE TABLE t (id INT PRIMARY KEY); INSERT INTO t VALUES (1)");
+    const outputs = Array.from({ length: 500 }, () => "id + id").join(", ");
+    const first = `SELECT id AS first, ${outputs} FROM t`;
+    await engine.run(first);
+    const { error } = await engine.ask(`SELECT 1 / (id - id), ${outputs} FROM t`);
+    expect(error?.code).toBe("DIVISION_BY_ZERO");
+    // The limit is reached at about the twelfth plan, so the first one is discarded.
+    for (let number = 0; number < 14; number += 1) {
+      await engine.run(`SELECT id AS c${number}, ${outputs} FROM t`);
+      expect((await engine.rows(first)).flat()).toHaveLength(501);
+    }
+  },
+);

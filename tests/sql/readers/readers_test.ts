@@ -96,8 +96,8 @@ describe("a reader returns the same result as the event loop", () => {
     ];
     for (const [at, sql] of changes.entries()) {
       await change(sql);
-      // A usual run tries a sixth of the queries after each change.
-      const reads = READS.filter((_, index) => isThorough || (index + at) % 6 === 0);
+      // A usual run tries a twelfth of the queries after each change.
+      const reads = READS.filter((_, index) => isThorough || (index + at) % 12 === 0);
       for (const read of reads) await both(withoutSeqs(read));
     }
   });
@@ -106,7 +106,7 @@ describe("a reader returns the same result as the event loop", () => {
     const random = new SeededRandom(29);
     await change("CREATE TABLE r.n (id INT PRIMARY KEY, v BIGINT, s TEXT) WITH (TYPE = 'SHARED')");
     const below = (count: number): number => Math.floor(random.unit() * count);
-    for (let step = 0; step < amountOf({ usual: 25, thorough: 60 }); step += 1) {
+    for (let step = 0; step < amountOf({ usual: 15, thorough: 60 }); step += 1) {
       const id = below(300);
       const sql = [
         `INSERT INTO r.n VALUES (${id}, ${step}, 's${step}') ON CONFLICT (id) DO UPDATE SET v = excluded.v`,
@@ -208,7 +208,7 @@ describe("a change whose rows a reader reads is the same", () => {
   test("changes in succession are the same", async () => {
     for (const [at, sql] of CHANGES.entries()) {
       await both(sql);
-      if (isThorough || at % 6 === 5) await sameRows();
+      if (isThorough || at % 12 === 5) await sameRows();
     }
   });
 

@@ -37,7 +37,7 @@ function plansOf(engine: TestEngine): ResultPlan[] {
   });
 }
 
-for (const [place, options] of shareOf(PLACES, { oneOf: 2 })) {
+for (const [place, options] of shareOf(PLACES, { oneOf: 3 })) {
   test(`an evaluation ${place} at an earlier seq returns the rows of that seq`, async () => {
     await using engine = await TestEngine.open({ clock: new ManualClock(), ...options });
     await engine.run(

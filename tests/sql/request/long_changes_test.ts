@@ -117,7 +117,7 @@ describe("long changes that are completed are exact", () => {
     ["a transaction", CHANGES[7]?.[1] ?? "", [ROWS, String(ROWS)], [ROWS, String(ROWS)]],
   ] as const;
 
-  test.each(shareOf(COMPLETED, { oneOf: 4 }))(
+  test.each(shareOf(COMPLETED, { oneOf: 6 }))(
     "%s is there, also after a restart",
     async (_name, sql, t, u) => {
       await engine.run(sql);

@@ -243,7 +243,7 @@ describe("temporary files of a statement are removed", () => {
   const sql =
     "SELECT n, repeat('x', 50) AS t FROM generate_series(1, 5000000) g(n) ORDER BY n % 1000, n";
 
-  test("temporary files are removed when the statement is killed", async () => {
+  testThoroughly("temporary files are removed when the statement is killed", async () => {
     await using threaded = await TestEngine.open({
       clock: systemClock,
       config: `performance.query_memory_bytes = ${MIB}`,

@@ -80,7 +80,7 @@ const SIZES = [
   1000, 4097, 10_000, 32_769, 64_000, 100_000, 250_000, 262_145, 640_000, 1_500_000, 2_000_000,
 ];
 
-test.each(shareOf(SIZES, { oneOf: 3 }))(
+test.each(shareOf(SIZES.toReversed(), { oneOf: 4 }))(
   "segmentsToMerge leaves few segments of 50 million rows after flushes of %d rows",
   (flushRows) => {
     const { copies, segments } = grown([flushRows]);

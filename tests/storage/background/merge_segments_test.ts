@@ -208,7 +208,7 @@ test("a crash before any operation of a merge changes nothing", async () => {
   expect(currentCount(store)).toBe(1);
   await store.close();
   expect(moments.filter(([operation]) => operation.includes("9.seg")).length).toBeGreaterThan(10);
-  for (const [operation, crashed, left] of shareOf(moments, { oneOf: 4 })) {
+  for (const [operation, crashed, left] of shareOf(moments, { oneOf: 8 })) {
     const again = await openStore({ disk: crashed, manifest: left, definitions: [TABLE] });
     expect(everything(again), `crash before ${operation}`).toEqual(before);
     await again.close();
@@ -216,7 +216,7 @@ test("a crash before any operation of a merge changes nothing", async () => {
 });
 
 test("a merge in which the disk fails once at any point changes nothing, and is done later", async () => {
-  const step = amountOf({ usual: 7, thorough: 3 });
+  const step = amountOf({ usual: 13, thorough: 3 });
   for (let nth = 1, isPast = false; !isPast; nth += step) {
     const disk = new SimulatedDisk();
     const manifest = new MemoryManifest();

@@ -6,6 +6,7 @@ import { expect, test } from "bun:test";
 import type { LocalStore, LocalStoreOptions } from "../../../src/storage/mod.ts";
 import { ManualClock } from "../../support/manual_clock.ts";
 import { MemoryManifest } from "../../support/memory_manifest.ts";
+import { testThoroughly } from "../../support/requirements.ts";
 import { SeededRandom } from "../../support/seeded_random.ts";
 import { SimulatedDisk } from "../../support/simulated_disk.ts";
 import {
@@ -277,39 +278,42 @@ test("an erased owner also disappears from history", async () => {
   await store.close();
 });
 
-test("a crash during a merge that splits history neither loses nor duplicates versions", async () => {
-  const versionsOf = (opened: Opened): unknown[] =>
-    opened.versions().map(({ owner, prev, seq }) => ({ owner, prev, seq }));
-  let crashes = 0;
-  for (let at = 0; ; at += 1) {
-    const opened = new Opened();
-    const store = await opened.open();
-    await filled(store);
-    const before = versionsOf(opened);
-    let operations = 0;
-    let crashed: SimulatedDisk | undefined;
-    let manifest: MemoryManifest | undefined;
-    opened.disk.faultPlan = () => {
-      if (operations === at && crashed === undefined) {
-        crashed = opened.disk.crash({ keep: "some", random: new SeededRandom(at) });
-        manifest = opened.manifest.restart();
-      }
-      operations += 1;
-      return undefined;
-    };
-    await store.compact(1);
-    await store.close();
-    if (crashed === undefined || manifest === undefined) break;
-    crashes += 1;
-    opened.disk = crashed;
-    opened.manifest = manifest;
-    const again = await opened.open();
-    expect(versionsOf(opened), `operation ${at}`).toEqual(before);
-    expect(again.liveRowCount(1, 0), `operation ${at}`).toBe(8);
-    await again.close();
-  }
-  expect(crashes).toBeGreaterThan(10);
-});
+testThoroughly(
+  "a crash during a merge that splits history neither loses nor duplicates versions",
+  async () => {
+    const versionsOf = (opened: Opened): unknown[] =>
+      opened.versions().map(({ owner, prev, seq }) => ({ owner, prev, seq }));
+    let crashes = 0;
+    for (let at = 0; ; at += 1) {
+      const opened = new Opened();
+      const store = await opened.open();
+      await filled(store);
+      const before = versionsOf(opened);
+      let operations = 0;
+      let crashed: SimulatedDisk | undefined;
+      let manifest: MemoryManifest | undefined;
+      opened.disk.faultPlan = () => {
+        if (operations === at && crashed === undefined) {
+          crashed = opened.disk.crash({ keep: "some", random: new SeededRandom(at) });
+          manifest = opened.manifest.restart();
+        }
+        operations += 1;
+        return undefined;
+      };
+      await store.compact(1);
+      await store.close();
+      if (crashed === undefined || manifest === undefined) break;
+      crashes += 1;
+      opened.disk = crashed;
+      opened.manifest = manifest;
+      const again = await opened.open();
+      expect(versionsOf(opened), `operation ${at}`).toEqual(before);
+      expect(again.liveRowCount(1, 0), `operation ${at}`).toBe(8);
+      await again.close();
+    }
+    expect(crashes).toBeGreaterThan(10);
+  },
+);
 
 test("a segment is separated once three tenths of it are obsolete, and history is merged", async () => {
   const opened = new Opened();

@@ -95,7 +95,7 @@ async function written(random: SeededRandom, steps: number): Promise<Directory> 
 
 test("the check finds nothing in files that a store writes", async () => {
   const random = new SeededRandom(seedOf(7));
-  for (let round = 0; round < amountOf({ usual: 4, thorough: 20 }); round += 1) {
+  for (let round = 0; round < amountOf({ usual: 2, thorough: 20 }); round += 1) {
     const directory = await written(random, 300);
     const { segments } = directory.manifest.load();
     expect(segments.some(({ history }) => history !== undefined)).toBe(true);

@@ -254,7 +254,7 @@ async function refusalOf(store: LocalStore, write: TableWrite): Promise<string |
   }
 }
 
-test.each(shareOf(KEYED, { oneOf: 2 }))(
+test.each(shareOf(KEYED, { oneOf: 4 }))(
   "a store accepts and refuses batches as it does rows, with %s",
   async (_, table) => {
     const random = new SeededRandom(13);

@@ -13,7 +13,7 @@ import { amountOf } from "../../support/thoroughness.ts";
 
 const PATH = "1.1.dv";
 
-const QUESTIONS = amountOf({ usual: 12, thorough: 50 });
+const QUESTIONS = amountOf({ usual: 6, thorough: 50 });
 
 test("replace, revert and every query of a deletion vector agree with a map, before and after the file", () => {
   const seed = seedOf(1);

@@ -236,7 +236,7 @@ async function tidy(store: LocalStore): Promise<void> {
   }
 }
 
-const SEEDS = process.env["SEED"] === undefined ? amountOf({ usual: 8, thorough: 40 }) : 1;
+const SEEDS = process.env["SEED"] === undefined ? amountOf({ usual: 4, thorough: 40 }) : 1;
 
 test("changesOfAll and versions read a held history as a plain list does", async () => {
   const first = seedOf(1);

@@ -13,6 +13,7 @@ import { SegmentReader } from "../../../src/storage/segment/reader.ts";
 import { INT } from "../../../src/types/mod.ts";
 import { encodeSegment, type SegmentInput } from "../../support/encoded_segment.ts";
 import { randomSegment } from "../../support/random_segment.ts";
+import { testThoroughly } from "../../support/requirements.ts";
 import { SeededRandom, seedOf } from "../../support/seeded_random.ts";
 import { checkListed } from "../../support/segment_files.ts";
 import { SimulatedDisk } from "../../support/simulated_disk.ts";
@@ -89,7 +90,7 @@ test("other segments have no replacing seqs", () => {
   reader.close();
 });
 
-test("verify throws CorruptionError for damage to any single byte", () => {
+testThoroughly("verify throws CorruptionError for damage to any single byte", () => {
   const good = encodeSegment(randomHistory(new SeededRandom(33), 30));
   for (let offset = 0; offset < good.length; offset += 1) {
     const damaged = good.slice();

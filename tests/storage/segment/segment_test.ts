@@ -39,6 +39,7 @@ import {
 } from "../../support/random_segment.ts";
 import { SeededRandom, seedOf } from "../../support/seeded_random.ts";
 import { failNth, SimulatedDisk } from "../../support/simulated_disk.ts";
+import { amountOf } from "../../support/thoroughness.ts";
 
 const PATH = "/1.seg";
 
@@ -431,13 +432,16 @@ class CountedFile extends ForwardingFile {
   }
 }
 
+/** A usual run damages one of this many bytes. */
+const BYTES_EACH = amountOf({ usual: 5, thorough: 1 });
+
 describe("damage to segments is detected", () => {
   const random = new SeededRandom(5);
   const { input } = randomSegment(random, { rowCount: 40, ownerCount: 4, keyTypes: [INT] });
   const good = encodeSegment(input);
 
   test("verify throws CorruptionError for damage to any single byte of a segment", () => {
-    for (let offset = 0; offset < good.length; offset += 1) {
+    for (let offset = 0; offset < good.length; offset += BYTES_EACH) {
       const damaged = good.slice();
       damaged[offset] = (damaged[offset] ?? 0) ^ (1 + (offset % 255));
       expect(() => readAll(damaged), `byte ${offset}`).toThrow(CorruptionError);

@@ -268,7 +268,7 @@ test("history that takes too much space is discarded early, the oldest first", a
   await store.close();
 });
 
-const HISTORIES = amountOf({ usual: 12, thorough: 40 });
+const HISTORIES = amountOf({ usual: 5, thorough: 40 });
 
 test("everything within the retention period reads as before, whatever is written, flushed and compacted", async () => {
   for (let seed = 1; seed <= HISTORIES; seed += 1) await oneHistory(new SeededRandom(seed));

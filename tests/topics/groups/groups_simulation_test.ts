@@ -388,7 +388,7 @@ test("groups lose nothing, and get again only messages that are not acknowledged
   let redelivered = 0;
   let closed = 0;
   let buried = 0;
-  for (let seed = first; seed < first + amountOf({ thorough: 16, usual: 2 }); seed += 1) {
+  for (let seed = first; seed < first + amountOf({ thorough: 16, usual: 1 }); seed += 1) {
     const simulation = new GroupsSimulation(seed);
     try {
       await simulation.run();

@@ -3,6 +3,7 @@
  * levels and in cycles, inside and outside transactions, deferred, and under concurrent changes.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { testThoroughly } from "../../../support/requirements.ts";
 import { SeededRandom, seedOf } from "../../../support/seeded_random.ts";
 import { TestEngine } from "../../../support/sql_engine.ts";
 import { shareOf } from "../../../support/thoroughness.ts";
@@ -499,7 +500,7 @@ test("two transactions cannot leave a row without its parent", async () => {
   ).toEqual([[0]]);
 });
 
-test("two transactions cannot leave a row without its unique key", async () => {
+testThoroughly("two transactions cannot leave a row without its unique key", async () => {
   await engine.run(`CREATE TABLE ${p} (id INT PRIMARY KEY, code INT UNIQUE);
     CREATE TABLE ${c} (id INT PRIMARY KEY, code INT REFERENCES ${p} (code));
     INSERT INTO ${p} SELECT g, g FROM generate_series(1, 60) x(g)`);

@@ -20,7 +20,7 @@ const KEYS: readonly (readonly [type: string, keyOf: string])[] = [
   ["UUID", "md5(i::text)::uuid"],
 ];
 
-test.each(shareOf(KEYS, { oneOf: 3 }))("a duplicate %s, %s, is found", async (type, keyOf) => {
+test.each(shareOf(KEYS, { oneOf: 6 }))("a duplicate %s, %s, is found", async (type, keyOf) => {
   await using engine = await TestEngine.open({ clock: systemClock });
   await engine.run(
     `CREATE TABLE t (id SERIAL PRIMARY KEY, k ${type} UNIQUE, n INT); CREATE UNIQUE INDEX t_n ON t (n, k)`,

@@ -23,6 +23,7 @@ import {
   vectorFromValues,
 } from "../../../../src/types/mod.ts";
 import { SeededRandom, seedOf } from "../../../support/seeded_random.ts";
+import { shareOf } from "../../../support/thoroughness.ts";
 
 const seed = seedOf(20);
 
@@ -72,7 +73,9 @@ const KEYS: readonly (readonly DataType[])[] = [
 ];
 
 describe("Grouping numbers the keys of rows", () => {
-  test.each(KEYS.map((types) => [types.map(({ kind }) => kind).join(), types] as const))(
+  const keys = KEYS.map((types) => [types.map(({ kind }) => kind).join(), types] as const);
+
+  test.each(shareOf(keys, { oneOf: 2 }))(
     `numbers %s as a map by key does (seed ${seed})`,
     (_, types) => {
       const random = new SeededRandom(seed);

@@ -8,6 +8,7 @@ import { describe, expect, test } from "bun:test";
 import { DatabaseError } from "../../../../src/base/errors.ts";
 import { matchesOf } from "../../../../src/sql/functions/regex/pattern.ts";
 import { compileRegex } from "../../../../src/sql/functions/regex/regex.ts";
+import { testThoroughly } from "../../../support/requirements.ts";
 import { amountOf } from "../../../support/thoroughness.ts";
 import { randomFrom, seedOf } from "../../../types/random.ts";
 import { errorCodeOf } from "../calls.ts";
@@ -245,7 +246,7 @@ describe("a regular expression whose search takes long is limited", () => {
     expect(exec(`${"(".repeat(60)}a|b${")".repeat(60)}*c`)).toBe("LIMIT_EXCEEDED");
   });
 
-  test("a long search also counts the matches", () => {
+  testThoroughly("a long search also counts the matches", () => {
     const regex = compileRegex("a", "");
     const count = (length: number): string =>
       answerOf(() => [...matchesOf(regex, "a".repeat(length), 0)].length);

@@ -6,9 +6,10 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { parseStatements } from "../../../../src/sql/parse/parser.ts";
 import { TestEngine } from "../../../support/sql_engine.ts";
+import { amountOf } from "../../../support/thoroughness.ts";
 import { randomFrom, seedOf } from "../../../types/random.ts";
 
-const LISTS = 100;
+const LISTS = amountOf({ usual: 40, thorough: 100 });
 
 /** The number of rows. Together, they have more cells than a plan has slots. */
 const ROWS = 40;
