@@ -93,6 +93,10 @@ export const DEFINED_AGGREGATES: CaseFile = {
     "SELECT greatest_of(v) FROM t",
     "COMMENT ON AGGREGATE averaged(INT) IS 'the average'",
     "COMMENT ON AGGREGATE nowhere(INT) IS 'nothing'",
+    // A function of the same name with more parameters
+    "CREATE FUNCTION shared(a INT, b INT) RETURNS INT LANGUAGE sql AS 'SELECT a * b'",
+    "CREATE AGGREGATE shared(INT) (SFUNC = shared, STYPE = INT, INITCOND = '1')",
+    "SELECT shared(x), shared(DISTINCT x), shared(2, 3) FROM (VALUES (2), (5)) AS s (x)",
     // Definitions with faults
     "CREATE AGGREGATE wrong(INT) (SFUNC = int4pl, STYPE = BIGINT)",
     "CREATE AGGREGATE wrong(INT) (SFUNC = int4pl, STYPE = INT, INITCOND = 'x')",

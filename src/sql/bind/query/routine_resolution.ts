@@ -92,8 +92,12 @@ export function aggregatesOf(
   if (aggregates.length === routines.length || isOverStar(call)) return aggregates;
   const { distinct, filter, orderBy, over } = call;
   if ([distinct, filter, orderBy, over].some((clause) => clause !== undefined)) return aggregates;
-  const fits = ({ routine }: CallableRoutine): boolean =>
-    placedArguments(call, routine.parameters.filter(isInput)) !== undefined;
+  const fits = ({ defaults, routine }: CallableRoutine): boolean => {
+    const placed = placedArguments(call, routine.parameters.filter(isInput));
+    const isGiven = (argument: Expr | undefined, i: number): boolean =>
+      argument !== undefined || defaults[i] !== undefined;
+    return placed?.every(isGiven) === true;
+  };
   const fitting = routines.filter(fits);
   const isAggregate = fitting.length > 0 && fitting.every(isAggregateRoutine);
   return isAggregate ? aggregates : undefined;
