@@ -570,6 +570,12 @@ const SIBLINGS: readonly Mistake[] = [
     "pg_total_relation_",
     "write SELECT sum(size_bytes) FROM system.segments WHERE table_name = 'articles'",
   ],
+  ["SELECT auth.uid()", "auth.uid()", "write CURRENT_USER"],
+  [
+    "SELECT cron.schedule('* * * * *', 'SELECT 1')",
+    "cron.schedule(",
+    "the server has no timer; let a program run the statement, with a token of CREATE TOKEN",
+  ],
   ["SELECT digest('a', 'sha256')", "digest('a'", "write sha256(data), or md5(text)"],
   ["UPDATE demo.notes SET titel = 'x'", "titel = ", 'did you mean "title"?'],
   ["INSERT INTO demo.notes (titel) VALUES ('x')", "titel) ", 'did you mean "title"?'],
@@ -670,6 +676,11 @@ export const REFUSED: readonly Mistake[] = [
     "ALTER TABLE demo.kv CHANGE v w TEXT",
     "CHANGE v w TEX",
     "first use RENAME COLUMN a TO b, then ALTER COLUMN b TYPE new_type",
+  ],
+  [
+    "CREATE INDEX ON demo.kv USING hnsw (v vector_cosine_ops)",
+    "hnsw (v vector",
+    "omit the index: ORDER BY v <-> $1 LIMIT 10 reads all embeddings",
   ],
   ["VACUUM FULL demo.kv", "VACUUM FULL de", "to merge segments, use STORAGE COMPACT TABLE"],
   [

@@ -165,6 +165,12 @@ const FUNCTIONS = entries([
   ],
   ["digest", "write sha256(data), or md5(text)"],
   ["gen_random_bytes", "write gen_random_uuid(), or create the bytes in your application"],
+  ["auth.uid", "write CURRENT_USER"],
+  ["auth.jwt auth.email auth.role", "write CLAIM('email'), or CURRENT_ROLE()"],
+  [
+    "cron.schedule",
+    "the server has no timer; let a program run the statement, with a token of CREATE TOKEN",
+  ],
   ["nanoid cuid", "write gen_random_uuid(), uuidv7() or SNOWFLAKE_ID()"],
   ["sleep waitfor", "write pg_sleep(seconds)"],
   ["varchar string text", "write CAST(price AS TEXT), or price::text"],

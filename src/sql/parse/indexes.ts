@@ -107,7 +107,9 @@ function parseMethod(cursor: Cursor, isUnique: boolean): "gin" | undefined {
   }
   cursor.refuse(
     `an index USING ${method.name}`,
-    "write USING btree, or for words, trigrams, JSONB and arrays, USING gin",
+    method.name === "hnsw" || method.name === "ivfflat"
+      ? "omit the index: ORDER BY v <-> $1 LIMIT 10 reads all embeddings"
+      : "write USING btree, or for words, trigrams, JSONB and arrays, USING gin",
     method._location.start,
   );
 }
