@@ -17,6 +17,7 @@ import { CHANGES_IN_WITH } from "./write_cases/changes_in_with.ts";
 import { COLLATIONS } from "./write_cases/collations.ts";
 import { COLUMN_PARTS } from "./write_cases/column_parts.ts";
 import { conditionsOfState } from "./write_cases/conditions.ts";
+import { CURSOR_ROWS } from "./write_cases/cursor_rows.ts";
 import { DATE_WORDS } from "./write_cases/date_words.ts";
 import { DEFINED_AGGREGATES } from "./write_cases/defined_aggregates.ts";
 import { type Difference, differenceOf } from "./write_cases/differences.ts";
@@ -64,6 +65,7 @@ import { XML } from "./write_cases/xml.ts";
 const REPEATING: ReadonlySet<string> = new Set([
   "changes",
   "changes_in_with",
+  "cursor_rows",
   "defined_aggregates",
   "definitions",
   "domains",
@@ -112,6 +114,7 @@ const files = [
   ...EDGES,
   ...JSON_DOCUMENTS,
   ...ARRAYS_STORED,
+  CURSOR_ROWS,
   DATE_WORDS,
   DOMAINS,
   ENDLESS,

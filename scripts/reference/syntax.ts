@@ -22,6 +22,7 @@ const SAMPLES: Readonly<Record<string, string>> = {
   column: "a",
   condition: "a > 0",
   count: "3",
+  cursor: "c",
   default_text: "'initial'",
   delete: "DELETE FROM app.t",
   delimiter: "'|'",

@@ -47,6 +47,8 @@ const CONDITIONS: Readonly<Record<string, readonly string[]>> = {
     "VALUE_OUT_OF_RANGE",
     "INVALID_VALUE",
   ],
+  "24000": ["INVALID_OPERATION"],
+  "34000": ["OBJECT_NOT_FOUND"],
   "2BP01": ["DEPENDENT_OBJECTS"],
   "55000": ["INVALID_OPERATION", "READ_ONLY_OBJECT"],
   "21000": ["CARDINALITY_VIOLATION"],

@@ -30,7 +30,14 @@ import { isTableFunction, tableFunctionNames } from "../functions/table/table_fu
 import { isWindowName, windowFunctionNames } from "../functions/window_functions.ts";
 import type { AstNode, Expr, ExprRef, ExprSlot, QName, SelectStatement } from "../parse/ast/ast.ts";
 import { MANY_SOURCES, tooManyParts } from "../parse/bounds.ts";
-import type { BoundRows, BoundSelect, BoundTableFunction, PastRead, Requirement } from "./bound.ts";
+import type {
+  BoundRows,
+  BoundSelect,
+  BoundTableFunction,
+  CursorRow,
+  PastRead,
+  Requirement,
+} from "./bound.ts";
 import type {
   BoundAggregate,
   BoundColumn,
@@ -131,6 +138,8 @@ export class StatementBinding {
    * join found a row. Relations that need no such column have no entry.
    */
   readonly presences: Map<RelationNode, BoundColumn> = new Map<RelationNode, BoundColumn>();
+  /** The row of a cursor that the statement changes; undefined if it names no cursor. */
+  currentRow: CursorRow | undefined;
   /** Whether the functions of a user-defined aggregate are being bound. */
   isWithinSteps = false;
   #nextColumnId = 1;

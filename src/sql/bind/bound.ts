@@ -8,6 +8,7 @@
 import type { TokenScope } from "../../auth/mod.ts";
 import type { PolicyEntry, Role, TableEntry, ViewRights } from "../../catalog/mod.ts";
 import type { DataType, Row, Value } from "../../types/mod.ts";
+import type { Name } from "../parse/ast/ast.ts";
 import type {
   BoundAggregate,
   BoundColumn,
@@ -100,6 +101,14 @@ export interface ChangesRead {
    * The last seq to read, as an expression without columns; undefined to read up to the snapshot.
    */
   readonly upTo: BoundExpression | undefined;
+}
+
+/** The current row of a cursor, as a statement refers to it. */
+export interface CursorRow {
+  readonly cursor: Name;
+  readonly table: TableEntry;
+  /** The first of the slots that hold the key of the row. */
+  readonly slot: number;
 }
 
 /** A relation in FROM, either named or computed. */

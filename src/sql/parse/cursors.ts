@@ -30,7 +30,7 @@ export function parseDeclare(cursor: Cursor, start: number): DeclareCursorStatem
   cursor.expect("for");
   const at = cursor.start;
   const query = cursor.grammar.statement(cursor);
-  if (!isSelectNode(query)) {
+  if (!isSelectNode(query) && query.type !== "select for") {
     cursor.refuse(
       `DECLARE CURSOR FOR ${query.type.toUpperCase()}`,
       "declare the cursor for a query",

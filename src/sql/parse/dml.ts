@@ -201,15 +201,14 @@ export function parseUpdate(cursor: Cursor): UpdateStatement {
   const from = cursor.accept("from") ? parseFromList(cursor) : undefined;
   const where = parseChangeWhere(cursor);
   const returning = parseReturning(cursor);
-  return { type: "update", table, sets, from, where, returning, _location: cursor.since(start) };
+  return { type: "update", table, sets, from, ...where, returning, _location: cursor.since(start) };
 }
 
-function parseChangeWhere(cursor: Cursor): Expr | undefined {
-  if (!cursor.accept("where")) return undefined;
-  if (cursor.is("current") && cursor.isAhead(1, "of")) {
-    cursor.refuse("WHERE CURRENT OF a cursor", "identify the row by its key");
-  }
-  return cursor.grammar.expression(cursor);
+/** Parses `WHERE condition` or `WHERE CURRENT OF cursor`. */
+function parseChangeWhere(cursor: Cursor): Pick<UpdateStatement, "currentOf" | "where"> {
+  if (!cursor.accept("where")) return {};
+  if (cursor.acceptAll("current", "of")) return { currentOf: cursor.name("a cursor") };
+  return { where: cursor.grammar.expression(cursor) };
 }
 
 /** Parses `DELETE FROM …`, after WITH if there is one. */
@@ -220,7 +219,7 @@ export function parseDelete(cursor: Cursor): DeleteStatement {
   const using = cursor.accept("using") ? parseFromList(cursor) : undefined;
   const where = parseChangeWhere(cursor);
   const returning = parseReturning(cursor);
-  return { type: "delete", from, using, where, returning, _location: cursor.since(start) };
+  return { type: "delete", from, using, ...where, returning, _location: cursor.since(start) };
 }
 
 /** Parses `TRUNCATE [TABLE] [ONLY] t [*], … [RESTART | CONTINUE IDENTITY] [CASCADE | RESTRICT]`. */

@@ -9,10 +9,11 @@ import { DatabaseError } from "../../base/errors.ts";
 import { runToCompletion } from "../../base/steps.ts";
 import type { Catalog } from "../../catalog/mod.ts";
 import type { SchemaField } from "../../protocol/mod.ts";
-import type { DataType } from "../../types/mod.ts";
+import { cellMakerFor, type DataType } from "../../types/mod.ts";
 import { type StatementBinding } from "../bind/binding.ts";
-import type { BoundOutput, BoundSelect, PastRead, Requirement } from "../bind/bound.ts";
+import type { BoundOutput, BoundSelect, CursorRow, PastRead, Requirement } from "../bind/bound.ts";
 import type { LiteralRead } from "../bind/bound_expressions.ts";
+import { type CursorKeys, type CursorReading, withCursorKeys } from "../bind/change/cursor_rows.ts";
 import type { DmlDeps } from "../bind/change/dml_target.ts";
 import {
   type BoundChange,
@@ -87,6 +88,8 @@ export interface PreparedQuery extends PreparedBase {
   /** A faster way to compute the same result, if the query has one. */
   readonly readRow: RowRead | undefined;
   readonly plan: PlanNode;
+  /** The keys that the rows contain after their columns, if the query is read for a cursor. */
+  readonly cursorKeys: CursorKeys | undefined;
   /** The calls to programs that run before the query, in this order. */
   readonly calls: readonly HoistedCall[];
   /** Returns whether a table has grown so much that a different join order may be faster. */
@@ -127,6 +130,8 @@ export interface PreparedDml extends PreparedBase, CompiledChange {
   readonly changes: readonly PreparedPart[];
   /** The ids of the tables that the statement changes. */
   readonly tableIds: readonly number[];
+  /** The row of a cursor that the statement changes; undefined if it names no cursor. */
+  readonly currentRow: CursorRow | undefined;
   /** Whether the statement has a WITH clause that changes rows. */
   readonly isOfParts: boolean;
   /** The plan of the main query, if WITH changes rows. */
@@ -145,7 +150,16 @@ export type Prepared = PreparedQuery | PreparedDml;
 /** Binds, plans and compiles a statement in small steps. @throws {DatabaseError} */
 export function* prepareInSteps(
   node: QueryStatement,
-  { deps, statement }: { deps: DmlDeps; statement: StatementBinding },
+  {
+    cursor,
+    deps,
+    statement,
+  }: {
+    readonly deps: DmlDeps;
+    readonly statement: StatementBinding;
+    /** How a cursor reads the rows of the query; absent if no cursor does. */
+    readonly cursor?: CursorReading | undefined;
+  },
 ): Generator<void, Prepared> {
   yield* bindLongValues(node, statement);
   const bound = yield* bindStatement(node, deps);
@@ -154,7 +168,7 @@ export function* prepareInSteps(
       return yield* preparedParts(bound, statement);
     case "query":
       yield;
-      return yield* preparedQuery(bound.select, statement);
+      return yield* preparedQuery(bound.select, statement, cursor);
     default: {
       const made = compiledChange(bound);
       return dml(made.compiled, { bound, made, statement });
@@ -243,6 +257,16 @@ function partedDml(
   statement: StatementBinding,
 ): PreparedDml {
   statement.requireNoWait("a statement whose WITH changes rows");
+  if (statement.currentRow !== undefined) {
+    throw new DatabaseError(
+      "UNSUPPORTED_FEATURE",
+      "Cannot use WHERE CURRENT OF in a statement whose WITH changes rows: it is not available yet",
+      {
+        position: statement.currentRow.cursor._location.start,
+        hint: "run the UPDATE or DELETE as a separate statement",
+      },
+    );
+  }
   if (statement.files.length > 0) {
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
@@ -257,6 +281,7 @@ function partedDml(
     evaluations: [],
     changes,
     tableIds: [...new Set(changes.map(({ target }) => target.tableId))],
+    currentRow: undefined,
     isOfParts: true,
     plan: undefined,
     mainPlan,
@@ -309,19 +334,28 @@ export function prepare(
 export function* preparedQuery(
   written: BoundSelect,
   statement: StatementBinding,
+  cursor?: CursorReading,
 ): Generator<void, PreparedQuery> {
-  const { calls, select } = withoutCalls(written, statement);
+  const hoisted = withoutCalls(written, statement);
+  const { calls } = hoisted;
+  const { keys, select } =
+    cursor === undefined
+      ? { select: hoisted.select, keys: undefined }
+      : withCursorKeys(hoisted.select, cursor);
   const plan = planSelect(select);
   yield;
-  const fields = fieldsOf(select.outputs);
+  const columnCount = select.outputs.length;
+  const width = written.outputs.length;
+  const fields = fieldsOf(select.outputs.slice(0, width));
   return {
     kind: "query",
     types: select.outputs.map(({ expression }) => expression.type),
     build: buildPlan(plan.root),
     readRow: buildRowRead(plan.root) ?? buildGuardedRowRead(plan.root),
     plan: plan.root,
-    columnCount: fields.length,
+    columnCount,
     evaluations: [],
+    cursorKeys: keys,
     calls,
     isOutgrown: outgrowthOf(plan.root),
     requirements: statement.requirements,
@@ -329,7 +363,10 @@ export function* preparedQuery(
     literals: statement.literals,
     files: [],
     fields,
-    cells: new CellRows(typesOf(select.outputs)),
+    // The keys after the columns of the query stay values.
+    cells: new CellRows(typesOf(select.outputs), (type, position) =>
+      position < width ? cellMakerFor(type) : (value) => value,
+    ),
   };
 }
 
@@ -373,6 +410,7 @@ function dml(
     ...compiled,
     changes: [partOf(bound, { name: undefined, rows })],
     tableIds: [bound.table.tableId],
+    currentRow: statement.currentRow,
     isOfParts: false,
     mainPlan: undefined,
     reads: [],

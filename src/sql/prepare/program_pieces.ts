@@ -13,6 +13,7 @@ import { type DataType, sameType, TEXT, type Value } from "../../types/mod.ts";
 import { StatementBinding } from "../bind/binding.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
 import { plainSelect } from "../bind/bound_nodes.ts";
+import type { CursorReading } from "../bind/change/cursor_rows.ts";
 import { bindExpression } from "../bind/expression/expression_binder.ts";
 import { fieldsOfValue } from "../bind/expression/row_values.ts";
 import { typesIn, withTypes } from "../bind/expression/type_names.ts";
@@ -84,6 +85,7 @@ interface KeptPiece {
   readonly version: number;
   readonly ctes: CteList | undefined;
   readonly types: readonly DataType[];
+  readonly isCursor: boolean;
   readonly bound: BoundPiece;
 }
 
@@ -93,9 +95,15 @@ const kept = new WeakMap<object, KeptPiece>();
  * Returns the bound form of an SQL statement or expression of a program, after checking the
  * caller's rights.
  *
+ * @param isCursor Whether a cursor reads the rows of the statement.
  * @throws {DatabaseError}
  */
-export function boundPiece(piece: SqlPiece, frame: ProgramFrame, place: PiecePlace): BoundPiece {
+export function boundPiece(
+  piece: SqlPiece,
+  frame: ProgramFrame,
+  place: PiecePlace,
+  isCursor = false,
+): BoundPiece {
   const { principal } = place;
   const { catalog } = place.deps;
   const known = kept.get(piece);
@@ -104,15 +112,16 @@ export function boundPiece(piece: SqlPiece, frame: ProgramFrame, place: PiecePla
     known.catalog === catalog &&
     known.version === catalog.version &&
     known.ctes === place.ctes &&
+    known.isCursor === isCursor &&
     haveSameTypes(known.types, frame) &&
     hasSameRows(known.bound.requirements, principal, catalog) &&
     meetsAll(known.bound.requirements, principal, catalog);
   if (isCurrent) return known.bound;
   const { version } = catalog;
-  const bound = newlyBound(piece, frame, place);
+  const bound = newlyBound(piece, frame, { place, isCursor });
   authorize(bound.requirements, principal, catalog);
   const { ctes } = place;
-  kept.set(piece, { catalog, version, ctes, types: [...frame.types], bound });
+  kept.set(piece, { catalog, version, ctes, types: [...frame.types], isCursor, bound });
   return bound;
 }
 
@@ -135,14 +144,19 @@ function sameNamedType(left: DataType, right: DataType): boolean {
   );
 }
 
-function newlyBound(piece: SqlPiece, frame: ProgramFrame, place: PiecePlace): BoundPiece {
+function newlyBound(
+  piece: SqlPiece,
+  frame: ProgramFrame,
+  { isCursor, place }: { readonly isCursor: boolean; readonly place: PiecePlace },
+): BoundPiece {
   if (piece.kind === "expression") {
     return boundExpressionPiece(piece.node, { frame, names: piece.names, place });
   }
   const { names, node } = piece;
   const query = node.type === "call procedure" ? callQuery(node) : node;
   if (!isQueryNode(query)) throw new TypeError("program body: SQL neither reads nor writes rows");
-  return boundRows(query, { frame, names, place });
+  const cursor = isCursor ? { locked: undefined } : undefined;
+  return boundRows(query, { frame, names, place, cursor });
 }
 
 /** The variables to which an SQL statement or expression of a program can refer. */
@@ -150,6 +164,8 @@ export interface PieceScope {
   readonly frame: ProgramFrame;
   readonly names: VisibleName | undefined;
   readonly place: PiecePlace;
+  /** How a cursor reads the rows of the statement; absent if no cursor does. */
+  readonly cursor?: CursorReading | undefined;
 }
 
 interface OpenPiece {
@@ -240,13 +256,13 @@ function boundExpressionPiece(node: Expr, scope: PieceScope): BoundPiece {
 }
 
 function boundRows(node: QueryStatement, scope: PieceScope): BoundRowsPiece {
-  const { frame, names, place } = scope;
+  const { cursor, frame, names, place } = scope;
   const { deps, statement } = opened(scope);
   const written = withRowsWritten(node, { frame, names });
   withTypes(written, typesIn(place.deps.catalog, place.namespace));
   const { catalog } = place.deps;
   const { principal } = place;
-  const steps = prepareInSteps(written, { deps, statement });
+  const steps = prepareInSteps(written, { cursor, deps, statement });
   return rowsPiece(runToCompletion(boundInSteps({ catalog, principal, statement }, steps)));
 }
 
@@ -262,6 +278,7 @@ export function boundText(
   node: QueryStatement,
   using: readonly Typed[],
   { ctes, deps, namespace, principal }: PiecePlace,
+  cursor?: CursorReading,
 ): BoundRowsPiece {
   const statement = new StatementBinding(
     using.map(({ type }) => type),
@@ -271,7 +288,7 @@ export function boundText(
   withTypes(node, typesIn(catalog, namespace));
   const dml = dmlDepsOf(deps, { namespace, principal, statement });
   const inner = { ...dml, isOutermost: false, ctes };
-  const steps = prepareInSteps(node, { deps: inner, statement });
+  const steps = prepareInSteps(node, { cursor, deps: inner, statement });
   const bound = rowsPiece(runToCompletion(boundInSteps({ catalog, principal, statement }, steps)));
   authorize(bound.requirements, principal, catalog);
   return bound;

@@ -18,6 +18,7 @@ export function* askText(
   text: ValuePiece,
   using: readonly ValuePiece[],
   frame: ProgramFrame,
+  isCursor = false,
 ): ProgramSteps<RowsAnswer> {
   const { type, value } = yield* askValue(text, frame);
   if (value === null) {
@@ -28,16 +29,21 @@ export function* askText(
   const sql = shownText({ type, value });
   const values: Typed[] = [];
   for (const piece of using) values.push(yield* askValue(piece, frame));
-  return yield* askRows({ kind: "text", sql, using: values });
+  return yield* askRows({ kind: "text", sql, using: values, isCursor });
 }
 
-/** Returns the rows of a query or of an EXECUTE statement. */
+/**
+ * Returns the rows of a query or of an EXECUTE statement.
+ *
+ * @param isCursor Whether a cursor reads the rows.
+ */
 export function* askSource(
   source: RowsNode,
   { cursors, frame }: ProgramRun,
+  isCursor = false,
 ): ProgramSteps<RowsAnswer> {
   if (source.kind === "statement") {
-    const answer = yield* askRows({ kind: "rows", piece: source.statement, frame });
+    const answer = yield* askRows({ kind: "rows", piece: source.statement, frame, isCursor });
     if (answer.columns !== undefined) return answer;
     throw new DatabaseError(
       "INVALID_QUERY",
@@ -48,7 +54,7 @@ export function* askSource(
     );
   }
   if (source.kind === "execute") {
-    const answer = yield* askText(source.text, source.using, frame);
+    const answer = yield* askText(source.text, source.using, frame, isCursor);
     if (answer.columns !== undefined) return answer;
     throw new DatabaseError(
       "INVALID_QUERY",

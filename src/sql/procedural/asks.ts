@@ -4,6 +4,7 @@
  * interpreter therefore serves statements that wait and expressions that do not.
  */
 import type { DataType, Row, Value } from "../../types/mod.ts";
+import type { CursorRowKeys } from "../bind/change/cursor_rows.ts";
 import type { ProgramFrame } from "./frame.ts";
 import type { QueryPiece, RaiseLevel, StatementPiece, ValuePiece } from "./tree.ts";
 
@@ -31,6 +32,8 @@ export interface RowsAnswer {
   readonly outputArguments?: readonly number[];
   /** Whether the statement leaves FOUND and the row count unchanged, as a DDL statement does. */
   readonly isUtility?: true;
+  /** The keys of the rows, if a cursor reads them. */
+  readonly keyed?: CursorRowKeys;
 }
 
 export interface ValueAnswer extends Typed {
@@ -48,9 +51,16 @@ export type Ask =
       readonly kind: "rows";
       readonly piece: QueryPiece | StatementPiece;
       readonly frame: ProgramFrame;
+      /** Whether a cursor reads the rows, and therefore needs their keys. */
+      readonly isCursor?: boolean;
     }
   /** Runs the SQL passed to EXECUTE. */
-  | { readonly kind: "text"; readonly sql: string; readonly using: readonly Typed[] }
+  | {
+      readonly kind: "text";
+      readonly sql: string;
+      readonly using: readonly Typed[];
+      readonly isCursor?: boolean;
+    }
   /** Begins a subtransaction, which can be undone separately. */
   | { readonly kind: "begin" }
   /** Ends the innermost subtransaction, keeping or undoing its changes. */

@@ -3,7 +3,7 @@
  * variables and the visible names.
  */
 import type { QName } from "../parse/ast/ast.ts";
-import { BodyTokens, queryPiece, typeIn } from "./body_tokens.ts";
+import { BodyTokens, cursorPiece, typeIn } from "./body_tokens.ts";
 import { findName } from "./names.ts";
 import type {
   BlockNode,
@@ -309,7 +309,7 @@ export class BodyParser {
     const { line } = tokens;
     const text = tokens.textUntil([";"], "the query of a cursor");
     tokens.expect(";");
-    const query = tokens.within(line, () => queryPiece(text, this.names));
+    const query = tokens.within(line, () => cursorPiece(text, this.names));
     this.names = around;
     return { query, parameters, isScroll };
   }

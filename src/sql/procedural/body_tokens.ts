@@ -289,6 +289,15 @@ export function queryPiece(text: string, names: VisibleName | undefined): QueryP
   throw new DatabaseError("INVALID_SQL", "Cannot parse the function body: expected a query");
 }
 
+/** Reads the query of a cursor, which may lock rows. @throws {DatabaseError} */
+export function cursorPiece(
+  text: string,
+  names: VisibleName | undefined,
+): QueryPiece | StatementPiece {
+  const piece = statementPiece(text, names);
+  return piece.node.type === "select for" ? piece : queryPiece(text, names);
+}
+
 export function statementPiece(text: string, names: VisibleName | undefined): StatementPiece {
   return { kind: "statement", text, names, node: statementIn(text) };
 }

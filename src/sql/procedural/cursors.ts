@@ -23,12 +23,15 @@ export function* runOpen(
   if (cursors.has(name))
     cursors.open(name, { columns: [], rows: [], isForward: false, position: 0 });
   const answer =
-    source === undefined ? yield* boundRows({ args, slot }, frame) : yield* askSource(source, run);
+    source === undefined
+      ? yield* boundRows({ args, slot }, frame)
+      : yield* askSource(source, run, true);
   const declared = frame.compiled.body.variables[slot]?.declared;
   const isBoundScroll = declared?.kind === "cursor" ? declared.cursor?.isScroll : undefined;
   cursors.open(name, {
     columns: answer.columns ?? [],
     rows: answer.rows,
+    keyed: answer.keyed,
     isForward: (isScroll ?? isBoundScroll) === false,
     position: 0,
   });

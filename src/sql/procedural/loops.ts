@@ -14,7 +14,7 @@ import {
   type Value,
 } from "../../types/mod.ts";
 import { askSource, isTrue } from "./asked.ts";
-import { askValue, type ProgramSteps, type Typed } from "./asks.ts";
+import { askValue, type ProgramSteps, type RowsAnswer, type Typed } from "./asks.ts";
 import { assignTo, storeRow } from "./assignments.ts";
 import { assigned, type ProgramFrame } from "./frame.ts";
 import type { ListOutcome, ProgramRun } from "./run.ts";
@@ -92,9 +92,44 @@ function* bound(piece: ValuePiece, name: string, frame: ProgramFrame): ProgramSt
 }
 
 export function* runRowLoop(node: RowLoopNode, run: ProgramRun): ProgramSteps<ListOutcome> {
+  if (node.source.kind === "cursor") return yield* runCursorLoop(node, node.source.slot, run);
+  return yield* runLoopOver(node, yield* askSource(node.source, run), run);
+}
+
+/** Runs a loop over the rows of a bound cursor, which is open while the loop runs. */
+function* runCursorLoop(
+  node: RowLoopNode,
+  slot: number,
+  run: ProgramRun,
+): ProgramSteps<ListOutcome> {
+  const { cursors, frame } = run;
+  const answer = yield* askSource(node.source, run);
+  const { columns = [], keyed, rows } = answer;
+  const given = frame.values[slot] ?? null;
+  const name = typeof given === "string" ? given : cursors.newName();
+  const cursor = { columns, rows, keyed, isForward: false, position: 0 };
+  cursors.open(name, cursor);
+  frame.values[slot] = name;
+  try {
+    return yield* runLoopOver(node, answer, run, () => {
+      cursor.position += 1;
+    });
+  } finally {
+    if (cursors.has(name)) cursors.close(name);
+    frame.values[slot] = given;
+  }
+}
+
+/** @param onRow Called before the loop runs for a row. */
+function* runLoopOver(
+  node: RowLoopNode,
+  { columns = [], rows }: RowsAnswer,
+  run: ProgramRun,
+  onRow?: () => void,
+): ProgramSteps<ListOutcome> {
   const { frame } = run;
-  const { columns = [], rows } = yield* askSource(node.source, run);
   for (const row of rows) {
+    onRow?.();
     yield* storeRow(node.targets, { columns, row }, frame);
     const step = yield* runStep(node, run);
     if (step.isOver) {

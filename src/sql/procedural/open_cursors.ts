@@ -4,6 +4,8 @@
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { Row, Value } from "../../types/mod.ts";
+import type { CursorRow } from "../bind/bound.ts";
+import { type CursorRowKeys, currentKeyOf } from "../bind/change/cursor_rows.ts";
 import {
   type AnswerColumn,
   askRows,
@@ -17,6 +19,8 @@ import type { CursorArgument, CursorDeclaration } from "./tree.ts";
 interface ProgramCursor {
   readonly columns: readonly AnswerColumn[];
   readonly rows: readonly Row[];
+  /** The keys of the rows, by which CURRENT OF finds the current row. */
+  readonly keyed?: CursorRowKeys | undefined;
   readonly isForward: boolean;
   /**
    * The position of the cursor: 0 before the first row, and the number of rows plus one after the
@@ -77,6 +81,19 @@ export class ProgramCursors {
     );
   }
 
+  /**
+   * Returns the key of the current row of an open cursor; undefined if no open cursor has the
+   * name.
+   *
+   * @throws {DatabaseError} INVALID_OPERATION
+   */
+  currentKey(name: string, row: CursorRow): Row | undefined {
+    const cursor = this.#byName.get(name);
+    if (cursor === undefined) return undefined;
+    const { keyed = { tables: [], isLocking: false, rows: [] }, position } = cursor;
+    return currentKeyOf(row, keyed, position);
+  }
+
   close(name: Value): void {
     this.named(name);
     this.#byName.delete(name as string);
@@ -108,7 +125,7 @@ export function* boundRows(
 ): ProgramSteps<RowsAnswer> {
   const { cursor, name } = declarationOf(slot, frame);
   yield* giveArguments(cursor, { args, name }, frame);
-  return yield* askRows({ kind: "rows", piece: cursor.query, frame });
+  return yield* askRows({ kind: "rows", piece: cursor.query, frame, isCursor: true });
 }
 
 function declarationOf(

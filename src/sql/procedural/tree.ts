@@ -36,7 +36,8 @@ export type DeclaredType =
 
 /** The query of a bound cursor, with the slots of its arguments. */
 export interface CursorDeclaration {
-  readonly query: QueryPiece;
+  /** A query, or a SELECT that locks rows. */
+  readonly query: QueryPiece | StatementPiece;
   readonly parameters: readonly { readonly name: string; readonly slot: number }[];
   readonly isScroll: boolean | undefined;
 }

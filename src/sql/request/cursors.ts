@@ -14,14 +14,20 @@
  *   transaction if that spans several requests.
  */
 import { DatabaseError } from "../../base/errors.ts";
+import type { Row } from "../../types/mod.ts";
+import type { CursorRow } from "../bind/bound.ts";
+import { type CursorRowKeys, currentKeyOf, dividedRows } from "../bind/change/cursor_rows.ts";
 import type { DeclareCursorStatement, FetchDirection, Name } from "../parse/ast/ast.ts";
 import type { StatementResult } from "../ports/engine.ts";
+import type { Prepared } from "../prepare/prepared.ts";
 
 /** The maximum number of cursors that may be open at the same time. */
 const CURSORS_MAX = 1000;
 
 interface OpenCursor {
   readonly name: string;
+  /** The keys of the rows, by which CURRENT OF finds the current row. */
+  readonly keyed: CursorRowKeys;
   readonly answer: StatementResult;
   readonly rows: readonly (readonly unknown[])[];
   readonly bytes: number;
@@ -33,6 +39,8 @@ interface OpenCursor {
    * last row.
    */
   position: number;
+  /** Whether the cursor was declared in a transaction that has ended. */
+  isFromBefore: boolean;
 }
 
 /** The cursors that were open when a savepoint was created. */
@@ -75,12 +83,17 @@ export class Cursors {
   /**
    * Opens a cursor on the rows of its query.
    * @param answer The complete result of the query.
+   * @param keyed The keys of its rows.
    * @throws {DatabaseError} TRANSACTION_LIMIT
    */
-  open({ isHeld, isScroll, name: node }: DeclareCursorStatement, answer: StatementResult): void {
+  open(
+    { isHeld, isScroll, name: node }: DeclareCursorStatement,
+    answer: StatementResult,
+    keyed: CursorRowKeys,
+  ): void {
     const { name, _location } = node;
     const { rows = [] } = answer;
-    const bytes = rows.reduce((sum, row) => sum + bytesOf(row), 0);
+    const bytes = [...rows, ...keyed.rows].reduce((sum, row) => sum + bytesOf(row), 0);
     let heldBytes = bytes;
     for (const each of this.#byName.values()) heldBytes += each.bytes;
     if (heldBytes > this.#bytesMax) {
@@ -98,10 +111,12 @@ export class Cursors {
       name,
       answer,
       rows,
+      keyed,
       bytes,
       isHeld: isHeld === true,
       isForward: isScroll === false,
       position: 0,
+      isFromBefore: false,
     });
   }
 
@@ -136,10 +151,29 @@ export class Cursors {
     else this.#byName.delete(this.#named(name).name);
   }
 
+  /**
+   * Returns the key of a cursor's current row. @throws {DatabaseError} OBJECT_NOT_FOUND,
+   * INVALID_OPERATION
+   */
+  currentKey(row: CursorRow): Row {
+    const { isFromBefore, keyed, name, position } = this.#named(row.cursor);
+    if (!isFromBefore) return currentKeyOf(row, keyed, position);
+    throw new DatabaseError(
+      "INVALID_OPERATION",
+      `Cannot use cursor "${name}" in CURRENT OF: it was declared in an earlier transaction`,
+      {
+        position: row.cursor._location.start,
+        hint: "declare the cursor in the same transaction",
+        sqlstate: "24000",
+      },
+    );
+  }
+
   /** Closes the cursors of a transaction that has ended. */
   endTransaction({ isCommitted }: { isCommitted: boolean }): void {
-    for (const { isHeld, name } of this.#byName.values()) {
-      if (!isHeld || !isCommitted) this.#byName.delete(name);
+    for (const cursor of this.#byName.values()) {
+      cursor.isFromBefore = true;
+      if (!cursor.isHeld || !isCommitted) this.#byName.delete(cursor.name);
     }
   }
 
@@ -157,15 +191,32 @@ export class Cursors {
   #named({ name, _location }: Name): OpenCursor {
     const cursor = this.#byName.get(name);
     if (cursor !== undefined) return cursor;
-    throw new DatabaseError(
-      "OBJECT_NOT_FOUND",
-      `Cannot find cursor "${name}": no open cursor has this name`,
-      {
-        position: _location.start,
-        hint: "in the same transaction, open the cursor with DECLARE … CURSOR FOR",
-      },
-    );
+    throw cursorNotFound({ name, _location });
   }
+}
+
+/** The result of a cursor's query, and the keys of its rows. */
+export interface KeyedResult {
+  readonly result: StatementResult;
+  readonly keyed: CursorRowKeys;
+}
+
+export function keyedResult(result: StatementResult, prepared: Prepared): KeyedResult {
+  const keys = prepared.kind === "query" ? prepared.cursorKeys : undefined;
+  const { rows = [], schema = [] } = result;
+  const { keyed, shown } = dividedRows(rows, keys, schema.length);
+  return { keyed, result: { ...result, rows: shown } };
+}
+
+export function cursorNotFound({ name, _location }: Name): DatabaseError {
+  return new DatabaseError(
+    "OBJECT_NOT_FOUND",
+    `Cannot find cursor "${name}": no open cursor has this name`,
+    {
+      position: _location.start,
+      hint: "in the same transaction, open the cursor with DECLARE … CURSOR FOR",
+    },
+  );
 }
 
 /** Whether a direction of FETCH is backward, even if there are no rows to read. */

@@ -369,6 +369,8 @@ export class FastPath {
     // If a constant cannot be converted, the plan is not cached, because the constant may be at a
     // different position in the SQL of the next request.
     if (callsPrograms(prepared)) return undefined;
+    // The slots of a cursor's row would follow those of the literals.
+    if (prepared.kind !== "query" && prepared.currentRow !== undefined) return undefined;
     if (!hasFaultyLiteral(prepared.literals)) this.#plans.set(key, prepared, principal);
     return prepared;
   }

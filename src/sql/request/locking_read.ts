@@ -82,6 +82,14 @@ export async function readAndLock(
   }
 }
 
+/** Returns the names of the tables whose rows a query locks. */
+export function lockedNames({ of, query }: SelectForStatement): readonly string[] {
+  if (of.length > 0) return of.map(({ name }) => name);
+  return (query.from ?? []).flatMap((item) =>
+    item.type === "table" ? [item.name.alias ?? item.name.name] : [],
+  );
+}
+
 /** Returns the tables whose rows a query locks. @throws {DatabaseError} */
 export function lockedTables(
   { of, query, strength }: SelectForStatement,

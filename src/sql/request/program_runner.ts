@@ -7,7 +7,9 @@ import type { Principal } from "../../auth/mod.ts";
 import type { Clock } from "../../base/clock.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { FURTHER_SLICE_MS_MAX } from "../../base/limits.ts";
-import type { Value } from "../../types/mod.ts";
+import type { Row, Value } from "../../types/mod.ts";
+import type { CursorRow } from "../bind/bound.ts";
+import { dividedRows } from "../bind/change/cursor_rows.ts";
 import { checkDeadline, type RequestLedger } from "../execute/context/request_ledger.ts";
 import type { CalledProgram, ProgramCalls } from "../functions/base/function.ts";
 import type { SavepointStatement, SelectForStatement, Statement } from "../parse/ast/ast.ts";
@@ -32,10 +34,13 @@ import { newContext, type StatementContext } from "../prepare/statement_context.
 import type { Ask, DriverAnswer, ProgramSteps, RowsAnswer } from "../procedural/asks.ts";
 import { type CompiledBody, ProgramFrame } from "../procedural/frame.ts";
 import { leaveFunction, runBody } from "../procedural/interpreter.ts";
+import { findName } from "../procedural/names.ts";
 import { ProgramCursors } from "../procedural/open_cursors.ts";
 import { parseBody } from "../procedural/parse_body.ts";
+import type { SqlPiece } from "../procedural/tree.ts";
 import { isDefining } from "../rights/statement_kinds.ts";
-import { readAndLock } from "./locking_read.ts";
+import { cursorNotFound, keyedResult } from "./cursors.ts";
+import { lockedNames, readAndLock } from "./locking_read.ts";
 import { Notices } from "./notices.ts";
 import type { RequestTransaction } from "./request_transaction.ts";
 import type { StatementDeps, TriggerFrame } from "./run_options.ts";
@@ -61,6 +66,8 @@ export interface ProgramRunnerParts {
   /** Creates a runner that returns the rows of a statement instead of streaming them. */
   readonly runner: () => StatementRunner;
   readonly ledger: RequestLedger;
+  /** Returns the key of a caller's cursor's current row; absent if the caller has no cursors. */
+  readonly currentKey?: (row: CursorRow) => Row;
   /** The trigger that called the program; absent if the program was called otherwise. */
   readonly trigger?: TriggerFrame | undefined;
   /** Runs a statement that neither reads nor writes rows, such as a definition. */
@@ -79,6 +86,8 @@ const TIMED: ReadonlySet<Ask["kind"]> = new Set(["pause", "rows", "text", "value
 interface RunningCall {
   readonly place: PiecePlace;
   readonly depth: number;
+  /** Returns the key of a cursor's current row, for a statement that changes this row. */
+  readonly currentKey?: (row: CursorRow) => Row;
 }
 
 export class ProgramRunner {
@@ -241,24 +250,45 @@ export class ProgramRunner {
   }
 
   async #rows(
-    { frame, piece }: Extract<Ask, { kind: "rows" }>,
+    { frame, isCursor, piece }: Extract<Ask, { kind: "rows" }>,
     call: RunningCall,
   ): Promise<RowsAnswer> {
     const { node } = piece;
     const { place } = call;
     if (isQueryNode(node) || node.type === "call procedure") {
-      const bound = boundPiece(piece, frame, place);
+      const bound = boundPiece(piece, frame, place, isCursor);
       if (bound.kind !== "rows")
         throw new TypeError("program runner: statement was bound as an expression");
-      const answer = await this.#runBound(bound, frame.values, call);
+      const currentKey = (row: CursorRow): Row => this.#currentKey(row, piece, frame);
+      const answer = await this.#runBound(bound, frame.values, { ...call, currentKey });
       return node.type === "call procedure" ? withOutputs(answer, node, bound) : answer;
     }
     if (node.type === "select for") {
+      const cursor = isCursor === true ? { locked: lockedNames(node) } : undefined;
       const bind = (query: Parameters<typeof boundInner>[0]): BoundRowsPiece =>
-        boundInner(query, { frame, names: piece.names, place });
+        boundInner(query, { frame, names: piece.names, place, cursor });
       return await this.#lock(node, { bind, slots: frame.values, call });
     }
     return await this.#other(node, place);
+  }
+
+  /**
+   * Returns the key of the current row of a cursor, which a variable of the program or the caller
+   * has opened.
+   */
+  #currentKey(row: CursorRow, { names }: SqlPiece, { values }: ProgramFrame): Row {
+    const { name } = row.cursor;
+    const variable = findName([name], names);
+    const opened = variable === undefined ? name : values[variable.slot];
+    const key = typeof opened === "string" ? this.#cursors.currentKey(opened, row) : undefined;
+    return key ?? this.#callersKey(row);
+  }
+
+  /** Returns the key of the current row of a cursor that the caller has declared. */
+  #callersKey(row: CursorRow): Row {
+    const { currentKey } = this.#parts;
+    if (currentKey === undefined) throw cursorNotFound(row.cursor);
+    return currentKey(row);
   }
 
   async #runBound(
@@ -268,14 +298,18 @@ export class ProgramRunner {
   ): Promise<RowsAnswer> {
     const { rowCount, rows = [] } = await this.#runPrepared(bound, slots, call);
     const read = rows as readonly (readonly Value[])[];
-    return { kind: "rows", columns: bound.columns, rows: read, rowCount };
+    const { columns, prepared } = bound;
+    const keys = prepared.kind === "query" ? prepared.cursorKeys : undefined;
+    if (keys === undefined) return { kind: "rows", columns, rows: read, rowCount };
+    const { keyed, shown } = dividedRows(read, keys, columns?.length ?? 0);
+    return { kind: "rows", columns, rows: shown, rowCount, keyed };
   }
 
   /** Runs the programs that a statement calls, and then runs the statement. */
   async #runPrepared(
     { prepared }: BoundRowsPiece,
     slots: readonly Value[],
-    { depth, place }: RunningCall,
+    { currentKey, depth, place }: RunningCall,
   ): Promise<StatementResult> {
     const { transaction } = this.#parts;
     const calls = prepared.kind === "query" ? prepared.calls : [];
@@ -289,6 +323,7 @@ export class ProgramRunner {
       files: undefined,
       trigger: this.#parts.trigger,
       onNotice: this.note,
+      ...(currentKey && { currentKey }),
     });
   }
 
@@ -306,6 +341,7 @@ export class ProgramRunner {
   ): Promise<RowsAnswer> {
     const deps = this.#parts.deps();
     let columns: RowsAnswer["columns"];
+    let keyed: RowsAnswer["keyed"];
     const result = await readAndLock(node, {
       deps,
       locks: deps.activity.locks,
@@ -315,16 +351,24 @@ export class ProgramRunner {
       run: async (query) => {
         const bound = bind(query);
         columns = bound.columns;
-        return await this.#runPrepared(bound, slots, call);
+        const found = keyedResult(await this.#runPrepared(bound, slots, call), bound.prepared);
+        ({ keyed } = found);
+        return found.result;
       },
     });
     const rows = (result.rows ?? []) as readonly (readonly Value[])[];
     const width = rows[0]?.length ?? columns?.length;
-    return { kind: "rows", columns: columns?.slice(0, width), rows, rowCount: result.rowCount };
+    return {
+      kind: "rows",
+      columns: columns?.slice(0, width),
+      rows,
+      rowCount: result.rowCount,
+      ...(keyed && { keyed }),
+    };
   }
 
   async #text(
-    { sql, using }: Extract<Ask, { kind: "text" }>,
+    { isCursor, sql, using }: Extract<Ask, { kind: "text" }>,
     call: RunningCall,
   ): Promise<RowsAnswer> {
     const statements = parseStatements(sql, parseLimitsOf(this.#parts.deps().limits));
@@ -333,10 +377,15 @@ export class ProgramRunner {
     for (const node of statements) {
       if (isQueryNode(node) || node.type === "call procedure") {
         const query = node.type === "call procedure" ? callQuery(node) : node;
-        answer = await this.#runBound(boundText(query, using, call.place), slots, call);
+        const cursor = isCursor === true ? { locked: undefined } : undefined;
+        const bound = boundText(query, using, call.place, cursor);
+        const currentKey = (row: CursorRow): Row =>
+          this.#cursors.currentKey(row.cursor.name, row) ?? this.#callersKey(row);
+        answer = await this.#runBound(bound, slots, { ...call, currentKey });
       } else if (node.type === "select for") {
+        const cursor = isCursor === true ? { locked: lockedNames(node) } : undefined;
         const bind = (query: Parameters<typeof boundInner>[0]): BoundRowsPiece =>
-          boundText(query, using, call.place);
+          boundText(query, using, call.place, cursor);
         answer = await this.#lock(node, { bind, slots, call });
       } else answer = await this.#other(node, call.place);
     }

@@ -12,6 +12,7 @@ import { runToCompletion } from "../../base/steps.ts";
 import { type Catalog, DEFAULT_NAMESPACE } from "../../catalog/mod.ts";
 import type { DataType, Value } from "../../types/mod.ts";
 import { StatementBinding } from "../bind/binding.ts";
+import type { CursorReading } from "../bind/change/cursor_rows.ts";
 import { typesIn, withTypes } from "../bind/expression/type_names.ts";
 import { DefinedNames } from "../ddl/defined_names.ts";
 import type { RequestLedger } from "../execute/context/request_ledger.ts";
@@ -36,7 +37,7 @@ import { authorize, meetsAll, requireRights } from "../rights/requirements.ts";
 import { isAdministering, isDefining } from "../rights/statement_kinds.ts";
 import { isSystemViews } from "../system/system_views.ts";
 import { topicParameters } from "../utility/topic_arguments.ts";
-import { lockedTables } from "./locking_read.ts";
+import { lockedNames, lockedTables } from "./locking_read.ts";
 import { DO_CONTEXT } from "./program_runner.ts";
 import { refreshedView } from "./refresh.ts";
 import type { RequestScope } from "./request_scope.ts";
@@ -62,6 +63,8 @@ export interface BoundUnit {
    * be unpopulated.
    */
   readonly isUnread?: true | undefined;
+  /** How a cursor reads the rows of the statement; absent if no cursor does. */
+  readonly cursor?: CursorReading | undefined;
   /** The prepared form of a statement that reads or writes rows, as long as it is kept. */
   prepared: Prepared | undefined;
   /** The catalog version for which the statement was bound. */
@@ -80,6 +83,11 @@ export function unboundUnit(node: Statement, text?: string): BoundUnit {
  */
 function rowsUnit(node: CreateTableAsStatement): BoundUnit {
   return { ...unboundUnit(rowsOf(node)), isUnread: node.withData ? undefined : true };
+}
+
+function cursorOf({ cursor, node }: BoundUnit): CursorReading | undefined {
+  if (cursor !== undefined || node.type !== "declare cursor") return cursor;
+  return { locked: node.query.type === "select for" ? lockedNames(node.query) : undefined };
 }
 
 function authorizeUnit(
@@ -241,9 +249,9 @@ export class RequestBinding {
   }
 
   /** Binds and authorises a query that the server has derived from the request. */
-  prepareNow(node: SelectStatement): Prepared {
+  prepareNow(node: SelectStatement, cursor?: CursorReading): Prepared {
     return defined(
-      this.renewed(unboundUnit(node)),
+      this.renewed({ ...unboundUnit(node), cursor }),
       "request binding: derived query is not a statement that reads rows",
     );
   }
@@ -288,15 +296,21 @@ export class RequestBinding {
     return atName(user, () => deps.auth.executeAs(principal, user.name));
   }
 
+  /** Requires that the rows which a statement locks can be locked. @throws {DatabaseError} */
+  #checkLocks(node: Statement, principal: Principal): void {
+    const read = node.type === "declare cursor" ? node.query : node;
+    if (read.type !== "select for") return;
+    const { deps } = this.#options.scope;
+    lockedTables(read, { deps, namespace: this.namespace, principal });
+  }
+
   *#prepare(unit: BoundUnit, runsAs: Principal): Generator<void, void> {
     const { node } = unit;
     const { ledger, principal, scope } = this.#options;
     const { administration, definitions, deps } = scope;
     const rows = rowsNode(node);
     withTypes(node, typesIn(deps.catalog, this.namespace));
-    if (node.type === "select for") {
-      lockedTables(node, { deps, namespace: this.namespace, principal: runsAs });
-    }
+    this.#checkLocks(node, runsAs);
     if (node.type === "truncate") {
       for (const each of deletesOf(node)) yield* this.#prepare(unboundUnit(each), runsAs);
       return;
@@ -343,7 +357,7 @@ export class RequestBinding {
     const { version } = catalog;
     const prepared = yield* boundInSteps(
       { catalog, principal: runsAs, statement },
-      prepareInSteps(rows, { deps: dmlDeps, statement }),
+      prepareInSteps(rows, { cursor: cursorOf(unit), deps: dmlDeps, statement }),
     );
     authorizeUnit(unit, prepared, { principal: runsAs, catalog });
     for (const number of statement.usedParameters) this.#usedParameters.add(number);

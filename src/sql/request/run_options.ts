@@ -3,8 +3,8 @@
  */
 import type { Principal } from "../../auth/mod.ts";
 import type { Seq } from "../../base/seq.ts";
-import type { Value } from "../../types/mod.ts";
-import type { BoundRecursion } from "../bind/bound.ts";
+import type { Row, Value } from "../../types/mod.ts";
+import type { BoundRecursion, CursorRow } from "../bind/bound.ts";
 import type { CopyInput } from "../execute/context/execution_context.ts";
 import type { Profile } from "../execute/context/profile.ts";
 import type { RequestLedger } from "../execute/context/request_ledger.ts";
@@ -52,6 +52,11 @@ export interface RunOptions {
   source?(): QuerySource | undefined;
   /** Binds the statement again if a definition has changed. @throws {DatabaseError} */
   renewed?(): Prepared;
+  /**
+   * Returns the key of a cursor's current row; absent if the statement can see no cursor.
+   * @throws {DatabaseError}
+   */
+  currentKey?(row: CursorRow): Row;
   /** The trigger whose function runs the statement; absent for any other statement. */
   readonly trigger?: TriggerFrame | undefined;
 }

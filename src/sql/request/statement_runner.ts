@@ -27,6 +27,7 @@ import type { AnswerChannel } from "./answer_stream.ts";
 import { beginChange, beginChangeIn, type NewChange, streamIn } from "./change_rows.ts";
 import { changeTogether } from "./change_together.ts";
 import { CollectedRows } from "./collected_rows.ts";
+import { cursorNotFound } from "./cursors.ts";
 import { runDeferred } from "./deferred_triggers.ts";
 import { finishChange } from "./long_changes.ts";
 import { Notices } from "./notices.ts";
@@ -105,7 +106,8 @@ export class StatementRunner {
   }
 
   /** Runs a prepared statement. @throws {DatabaseError} */
-  run(prepared: Prepared, options: RunOptions): StatementResult | Promise<StatementResult> {
+  run(prepared: Prepared, given: RunOptions): StatementResult | Promise<StatementResult> {
+    const options = atCurrentRow(prepared, given);
     this.#hasRunTwice = false;
     this.#attempt.end();
     this.#calls.transaction = options.transaction;
@@ -578,6 +580,18 @@ function frameOf({
   return trigger === undefined
     ? {}
     : { transition: trigger.transition, triggerDepth: trigger.depth };
+}
+
+/**
+ * Fills the slots of a statement that changes the current row of a cursor. @throws {DatabaseError}
+ */
+function atCurrentRow(prepared: Prepared, options: RunOptions): RunOptions {
+  const row = prepared.kind === "query" ? undefined : prepared.currentRow;
+  if (row === undefined) return options;
+  if (options.currentKey === undefined) throw cursorNotFound(row.cursor);
+  const parameters = [...options.parameters];
+  for (const [i, value] of options.currentKey(row).entries()) parameters[row.slot + i] = value;
+  return { ...options, parameters };
 }
 
 /**

@@ -37,6 +37,7 @@ import { holdsRows } from "../ddl/row_inspection.ts";
 import type { DroppedFileDeps } from "../ddl/table_statement.ts";
 import type { RequestLedger } from "../execute/context/request_ledger.ts";
 import type { Transaction } from "../execute/context/transaction.ts";
+import type { CreateTableStatement } from "../parse/ast/ast.ts";
 import { PlanCache } from "../prepare/plan_cache.ts";
 import { systemViewsOf } from "../system/system_views.ts";
 import { DraftedStore, type DraftedTables } from "./drafted_store.ts";
@@ -445,4 +446,19 @@ function droppedColumns({
 }): TableDefinition["columns"] {
   const kept = new Set(definition?.columns.map(({ columnId }) => columnId));
   return (stored?.columns ?? []).filter(({ columnId }) => !kept.has(columnId));
+}
+
+/**
+ * Returns the error for a temporary table that would disappear at the end of its own statement.
+ */
+export function temporaryOutside({ name }: CreateTableStatement): DatabaseError {
+  return new DatabaseError(
+    "TRANSACTION_REQUIRED",
+    `Cannot create temporary table ${name.name}: no transaction is open, so the table would be ` +
+      "dropped at the end of this statement",
+    {
+      position: name._location.start,
+      hint: "open a transaction with BEGIN; the table is dropped when the transaction ends",
+    },
+  );
 }

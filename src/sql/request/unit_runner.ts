@@ -6,7 +6,9 @@ import type { Principal } from "../../auth/mod.ts";
 import { assert, defined } from "../../base/assert.ts";
 import { inDoubt } from "../../base/bugs.ts";
 import { DatabaseError } from "../../base/errors.ts";
-import type { Value } from "../../types/mod.ts";
+import type { Row, Value } from "../../types/mod.ts";
+import type { CursorRow } from "../bind/bound.ts";
+import type { CursorRowKeys } from "../bind/change/cursor_rows.ts";
 import { readLiterals } from "../bind/expression/untyped_literals.ts";
 import { DefinitionStatements } from "../ddl/definitions.ts";
 import { Profile } from "../execute/context/profile.ts";
@@ -16,7 +18,6 @@ import type {
   AckStatement,
   CloseCursorStatement,
   CreateTableAsStatement,
-  CreateTableStatement,
   DeallocateStatement,
   DeclareCursorStatement,
   DeleteStatement,
@@ -44,7 +45,8 @@ import {
 } from "../rights/statement_kinds.ts";
 import { ackRequest, ackResult } from "../utility/topic_statements.ts";
 import { copyFeedOf, copyResult } from "./copy_statements.ts";
-import { readAndLock } from "./locking_read.ts";
+import { type KeyedResult, keyedResult } from "./cursors.ts";
+import { lockedNames, readAndLock } from "./locking_read.ts";
 import { createWithElements } from "./namespace_elements.ts";
 import { changePartitions, movesRows, type PartitionSteps } from "./partition_changes.ts";
 import { ProgramRunner } from "./program_runner.ts";
@@ -56,6 +58,7 @@ import type { RequestScope } from "./request_scope.ts";
 import type { RequestSettings } from "./request_settings.ts";
 import type { RequestTransaction } from "./request_transaction.ts";
 import { createTableAs } from "./table_as.ts";
+import { temporaryOutside } from "./transaction_definitions.ts";
 import { deletesOf, restartsOf, wholeTruncation } from "./truncation.ts";
 
 /** The parts of the request that its statements need. */
@@ -113,6 +116,8 @@ export class UnitRunner {
   get #deps(): RequestDeps {
     return this.#scope.deps;
   }
+
+  readonly #currentKey = (row: CursorRow): Row => this.#transaction.cursors.currentKey(row);
 
   async run(unit: BoundUnit, parameters: readonly Value[]): Promise<StatementResult> {
     const node = ownDataNode(unit.node) ?? unit.node;
@@ -180,7 +185,7 @@ export class UnitRunner {
       case "explain":
         return await this.#explain(node, unit, parameters);
       case "select for":
-        return await this.#readAndLock(node, parameters);
+        return (await this.#readAndLock(node, parameters)).result;
       case "declare cursor":
         return await this.#declare(node, prepared, parameters);
       default:
@@ -404,23 +409,27 @@ export class UnitRunner {
    * Runs a locking read on the event loop. A row is locked in a tick in which no other transaction
    * holds a conflicting lock.
    */
-  #readAndLock(node: SelectForStatement, parameters: readonly Value[]): Promise<StatementResult> {
+  async #readAndLock(node: SelectForStatement, parameters: readonly Value[]): Promise<KeyedResult> {
     const { namespace } = this.#binding;
     const principal = this.#principal;
     const transaction = this.#transaction.current;
-    return readAndLock(node, {
+    let keyed: CursorRowKeys = { tables: [], isLocking: true, rows: [] };
+    const result = await readAndLock(node, {
       deps: this.#deps,
       locks: this.#deps.activity.locks,
       principal,
       namespace,
       transaction,
       run: async (query) => {
-        const prepared = this.#binding.prepareNow(query);
+        const prepared = this.#binding.prepareNow(query, { locked: lockedNames(node) });
         readLiterals(prepared.literals);
         const options = { principal, namespace, transaction, parameters, files: undefined };
-        return await this.#scope.lockingRunner.run(prepared, options);
+        const found = keyedResult(await this.#scope.lockingRunner.run(prepared, options), prepared);
+        ({ keyed } = found);
+        return found.result;
       },
     });
+    return { keyed, result };
   }
 
   #runProgram(
@@ -436,6 +445,7 @@ export class UnitRunner {
         transaction,
         runner: () => this.#scope.lockingRunner,
         ledger: this.#ledger,
+        currentKey: this.#currentKey,
         runOther: (other, namespace) => this.#runOther(other, namespace),
       });
     const { commit, entryCount } = this.#parts;
@@ -529,7 +539,11 @@ export class UnitRunner {
     const { cursors } = this.#transaction;
     cursors.requireFree(node.name);
     const options = { principal, namespace, transaction, parameters, files: undefined };
-    cursors.open(node, await this.#scope.lockingRunner.run(prepared, options));
+    const { keyed, result } =
+      node.query.type === "select for"
+        ? await this.#readAndLock(node.query, parameters)
+        : keyedResult(await this.#scope.lockingRunner.run(prepared, options), prepared);
+    cursors.open(node, result, keyed);
     return messageResult(`Cursor ${name} declared`, principal.userId);
   }
 
@@ -552,6 +566,7 @@ export class UnitRunner {
         copyTo: copyToNode(node)?.options,
         source: () => this.#binding.sourceOf(unit),
         renewed: () => this.#binding.renewed(unit) ?? prepared,
+        currentKey: this.#currentKey,
       });
       return copyInput === undefined ? result : copyResult(result, copyInput);
     } finally {
@@ -631,6 +646,7 @@ export class UnitRunner {
             parameters,
             files: undefined,
             profile,
+            currentKey: this.#currentKey,
             source: () => this.#binding.sourceOf(unit),
             renewed: () => {
               // A reader thread plans the statement again with the current row counts, so the
@@ -645,21 +661,6 @@ export class UnitRunner {
     // The statement may have been bound again while it was waiting.
     return explained(node, unit.prepared ?? prepared, { call, store: this.#deps.store });
   }
-}
-
-/**
- * Returns the error for a temporary table that would disappear at the end of its own statement.
- */
-function temporaryOutside({ name }: CreateTableStatement): DatabaseError {
-  return new DatabaseError(
-    "TRANSACTION_REQUIRED",
-    `Cannot create temporary table ${name.name}: no transaction is open, so the table would be ` +
-      "dropped at the end of this statement",
-    {
-      position: name._location.start,
-      hint: "open a transaction with BEGIN; the table is dropped when the transaction ends",
-    },
-  );
 }
 
 function savepointMessage({ name: { name }, type }: SavepointStatement): string {

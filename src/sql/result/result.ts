@@ -27,12 +27,17 @@ export class CellRows {
 
   /**
    * Creates a converter for rows of the given types.
-   * @param makerFor Returns the function that creates the cells of a type. By default, the cells
-   *   are those of HTTP responses.
+   * @param makerFor Returns the function that creates the cells of a type at a position. By
+   *   default, the cells are those of HTTP responses.
    */
-  constructor(types: readonly DataType[], makerFor: (type: DataType) => CellMaker = cellMakerFor) {
+  constructor(
+    types: readonly DataType[],
+    makerFor: (type: DataType, position: number) => CellMaker = cellMakerFor,
+  ) {
     this.types = types;
-    this.#makers = types.map((type) => (isCellIdentity(type) ? undefined : makerFor(type)));
+    this.#makers = types.map((type, position) =>
+      isCellIdentity(type) ? undefined : makerFor(type, position),
+    );
   }
 
   /**

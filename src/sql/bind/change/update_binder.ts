@@ -19,6 +19,7 @@ import { bindCondition } from "../expression/expression_binder.ts";
 import { bindFrom } from "../query/from_binder.ts";
 import { type FromResult, product } from "../query/join_binder.ts";
 import { columnIdsIn, conjunctionOf } from "../walk.ts";
+import { bindCurrentRow } from "./cursor_rows.ts";
 import {
   bindSets,
   bindTarget,
@@ -57,6 +58,8 @@ export interface BoundDelete {
   readonly returning: BoundReturning | undefined;
 }
 
+type ChangeWithWhere = Pick<DeleteStatement | UpdateStatement, "_location" | "currentOf" | "where">;
+
 export function bindUpdate(update: UpdateStatement, deps: DmlDeps): BoundUpdate {
   const target = bindTarget(
     update.table,
@@ -65,7 +68,7 @@ export function bindUpdate(update: UpdateStatement, deps: DmlDeps): BoundUpdate 
   );
   const { table } = target;
   if (table.kind === "stream") throw notUpdatable(table, "UPDATE", update);
-  requireWhere(update.where, deps, update);
+  requireWhere(update, deps);
   const from = joined(target, update.from, deps);
   const sets = bindSets(update.sets, target, placeIn(from, { clause: "SET", deps }));
   const values = sets.flatMap(({ value }) => (value === "default" ? [] : [value]));
@@ -75,7 +78,7 @@ export function bindUpdate(update: UpdateStatement, deps: DmlDeps): BoundUpdate 
     table,
     rows: rowsOf(target, {
       from,
-      where: update.where,
+      statement: update,
       extra: [seqOf(target), ...values, ...carriedBy(returning)],
       deps,
     }),
@@ -90,7 +93,7 @@ export function bindUpdate(update: UpdateStatement, deps: DmlDeps): BoundUpdate 
 
 export function bindDelete(remove: DeleteStatement, deps: DmlDeps): BoundDelete {
   const target = bindTarget(remove.from, { event: "delete", commands: ["select", "delete"] }, deps);
-  requireWhere(remove.where, deps, remove);
+  requireWhere(remove, deps);
   const from = joined(target, remove.using, deps);
   const returning = bindReturning(remove.returning, { target, from, deps });
   return {
@@ -99,7 +102,7 @@ export function bindDelete(remove: DeleteStatement, deps: DmlDeps): BoundDelete 
     table: target.table,
     rows: rowsOf(target, {
       from,
-      where: remove.where,
+      statement: remove,
       extra: [seqOf(target), ...carriedBy(returning)],
       deps,
     }),
@@ -125,10 +128,10 @@ function rowsOf(
     deps,
     extra,
     from,
-    where,
+    statement: { currentOf, where },
   }: {
     from: FromResult;
-    where: Expr | undefined;
+    statement: ChangeWithWhere;
     extra: readonly BoundExpression[];
     deps: DmlDeps;
   },
@@ -141,6 +144,7 @@ function rowsOf(
     where: conjunctionOf([
       ...conditionsOfView(target),
       ...(where === undefined ? [] : [whereOf(where, { context, target })]),
+      ...(currentOf === undefined ? [] : [bindCurrentRow(currentOf, target, deps.statement)]),
     ]),
     outputs: [...declared, ...extra.map((expression) => ({ name: "", expression }))],
   });
@@ -208,12 +212,8 @@ function carriedBy(returning: BoundReturning | undefined): BoundExpression[] {
   return (returning?.carried ?? []).map(columnValue);
 }
 
-function requireWhere(
-  where: Expr | undefined,
-  { requiresWhere }: DmlDeps,
-  node: { readonly _location: { readonly start: number } },
-): void {
-  if (where !== undefined || !requiresWhere) return;
+function requireWhere(node: ChangeWithWhere, { requiresWhere }: DmlDeps): void {
+  if (node.where !== undefined || node.currentOf !== undefined || !requiresWhere) return;
   throw new DatabaseError(
     "WHERE_REQUIRED",
     "Cannot change all rows: limits.require_where requires a WHERE clause",

@@ -545,6 +545,8 @@ export interface UpdateStatement extends AstNode {
   /** The FROM items of UPDATE (extension: the library accepts only one). */
   readonly from?: readonly From[] | undefined;
   readonly where?: Expr | undefined;
+  /** The cursor of WHERE CURRENT OF, in place of a condition (extension). */
+  readonly currentOf?: Name | undefined;
   readonly returning?: readonly SelectedColumn[] | undefined;
 }
 
@@ -554,6 +556,8 @@ export interface DeleteStatement extends AstNode {
   /** The USING items of DELETE (extension). */
   readonly using?: readonly From[] | undefined;
   readonly where?: Expr | undefined;
+  /** The cursor of WHERE CURRENT OF, in place of a condition (extension). */
+  readonly currentOf?: Name | undefined;
   readonly returning?: readonly SelectedColumn[] | undefined;
   /**
    * Set in the DELETE that the server derives from TRUNCATE, because TRUNCATE fires separate

@@ -103,7 +103,7 @@ export interface DeclareCursorStatement extends AstNode {
   readonly isScroll?: boolean | undefined;
   /** True if WITH HOLD was written. */
   readonly isHeld?: true | undefined;
-  readonly query: SelectStatement;
+  readonly query: SelectStatement | SelectForStatement;
 }
 
 export interface FetchStatement extends AstNode {

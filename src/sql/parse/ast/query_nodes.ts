@@ -99,7 +99,8 @@ export function rowsNode(node: Statement): QueryStatement | undefined {
   if (node.type === "execute as" && node.statement.type === "copy to") {
     return node.statement.statement;
   }
-  if (node.type === "select for" || node.type === "declare cursor") return node.query;
+  if (node.type === "select for") return node.query;
+  if (node.type === "declare cursor") return rowsNode(node.query);
   if (node.type === "call procedure") return callQuery(node);
   const isAround = node.type === "execute as" || node.type === "explain";
   if (isAround && isQueryNode(node.statement)) return node.statement;

@@ -18,7 +18,6 @@ import type {
   RestoreStatement,
   RollbackStatement,
   SavepointStatement,
-  SelectForStatement,
   SetConstraintsStatement,
   SetStatementVariable,
   SetTransactionStatement,
@@ -27,7 +26,7 @@ import type {
   UserName,
 } from "../ast/ast.ts";
 import { isChangeNode, isSelectNode } from "../ast/query_nodes.ts";
-import { type CursorStatement, cursorText } from "./print_cursors.ts";
+import { type CursorStatement, cursorText, lockingText } from "./print_cursors.ts";
 import { definitionText, tableFilledText } from "./print_definitions.ts";
 import { dataTypeText, nameText, qnameText, stringText } from "./print_expressions.ts";
 import { functionNameText } from "./print_functions.ts";
@@ -260,12 +259,6 @@ function truncateText({ cascade, restart, tables }: TruncateStatement): string {
   const identity = restart === true ? " RESTART IDENTITY" : "";
   const behaviour = cascade === true ? " CASCADE" : "";
   return `TRUNCATE TABLE ${tables.map(qnameText).join(", ")}${identity}${behaviour}`;
-}
-
-function lockingText({ of, query, strength, wait }: SelectForStatement): string {
-  const names = of.length === 0 ? "" : ` OF ${of.map(({ name }) => nameText(name)).join(", ")}`;
-  const waiting = wait === undefined ? "" : ` ${wait.toUpperCase()}`;
-  return `${queryText(query)} FOR ${strength.toUpperCase()}${names}${waiting}`;
 }
 
 function transactionText(statement: TransactionStatement): string {
