@@ -94,10 +94,11 @@ const DIVIDING: Dividing = {
 
 /**
  * The number of rows from which a query counts as long even if it has never run. A query that
- * takes `LONG_MS` milliseconds is also worth dividing immediately.
+ * takes `LONG_MS` milliseconds is also worth dividing immediately. Shorter queries are not: their
+ * first run mostly compiles code, and each further reader would compile the same code again.
  */
 const LONG_ROWS: number = 32 * ROW_GROUP_ROWS_MAX;
-const LONG_MS = 300;
+const LONG_MS = 2000;
 
 /** The interval, in milliseconds, at which idle readers are told which files they may release. */
 const DROP_MS = 5000;
