@@ -38,6 +38,7 @@ import { MOMENTS } from "./write_cases/moments.ts";
 import { NESTED } from "./write_cases/nested.ts";
 import { NOT_FINITE } from "./write_cases/not_finite.ts";
 import { OBJECT_NAMES } from "./write_cases/object_names.ts";
+import { PARTITION_INDEXES } from "./write_cases/partition_indexes.ts";
 import { PARTITIONS } from "./write_cases/partitions.ts";
 import { PATTERNS } from "./write_cases/patterns.ts";
 import { PLANNED } from "./write_cases/planned.ts";
@@ -76,6 +77,7 @@ const REPEATING: ReadonlySet<string> = new Set([
   "materialized_views",
   "merges",
   "object_names",
+  "partition_indexes",
   "partitions",
   "range_types",
   "ranges",
@@ -106,6 +108,7 @@ const files = [
   COLUMN_PARTS,
   OBJECT_NAMES,
   PARTITIONS,
+  PARTITION_INDEXES,
   KEY_CHANGES,
   MATERIALIZED_VIEWS,
   MERGES,

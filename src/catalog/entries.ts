@@ -13,6 +13,14 @@ import type {
   TermKind,
   Value,
 } from "../types/mod.ts";
+import type {
+  IndexedPartition,
+  PartitionCheck,
+  PartitionDefault,
+  PartitionEntry,
+  PartitionIndex,
+  TablePartitioning,
+} from "./partition_entries.ts";
 import type { PolicyEntry } from "./policy_entries.ts";
 import type { TriggerEntry } from "./trigger_entries.ts";
 
@@ -149,6 +157,17 @@ export interface IndexEntry {
    * The condition that determines which rows the index contains; absent if it contains all rows.
    */
   readonly where?: IndexCondition;
+  /**
+   * The partition whose rows alone the index contains. `where` then combines the partition's bound
+   * with the condition of the index. Absent for an index that also contains rows of other
+   * partitions.
+   */
+  readonly within?: IndexedPartition;
+  /**
+   * True if only partitions have the index: entries of `partitionIndexes` refer to it, but it is
+   * neither an index nor a constraint of the table.
+   */
+  readonly isOfPartitions?: true;
   readonly state: IndexEntryState;
   /**
    * True if a transaction committed the definition of the index before the index was built; absent
@@ -230,63 +249,6 @@ export interface StorageEntry {
   readonly updatedAtMs: number;
 }
 
-/** The way in which a table, or one of its partitions, is partitioned. */
-export interface Partitioning {
-  readonly strategy: "hash" | "list" | "range";
-  /** The partition keys. Their types are not stored, because they follow from the columns. */
-  readonly keys: readonly PartitioningKey[];
-}
-
-/** A column or an expression whose value determines the partition of a row. */
-export interface PartitioningKey extends IndexCondition {
-  /** Whether the key is a column rather than an expression. */
-  readonly isColumn: boolean;
-}
-
-/** The partitioning of an entire table. */
-export interface TablePartitioning extends Partitioning {
-  /**
-   * A condition, as SQL text, that is true for the rows that some partition accepts; absent if
-   * every row has a partition.
-   */
-  readonly accepts?: string;
-}
-
-/**
- * A partition bound for one key: a value as text, or "minvalue" or "maxvalue" if there is no bound
- * in that direction.
- */
-export type PartitionValue = { readonly text: string } | "maxvalue" | "minvalue";
-
-/** The bounds of a partition, which determine the rows that belong to it. */
-export type StoredBounds =
-  | { readonly kind: "default" }
-  /** The key values of the partition's rows in text form; null represents NULL. */
-  | { readonly kind: "list"; readonly values: readonly (string | null)[] }
-  | {
-      readonly kind: "range";
-      /** The inclusive lower bound, with a value for each partition key. */
-      readonly from: readonly PartitionValue[];
-      /** The exclusive upper bound, with a value for each partition key. */
-      readonly to: readonly PartitionValue[];
-    }
-  | { readonly kind: "hash"; readonly modulus: number; readonly remainder: number };
-
-/** A partition: a name for the rows of a table whose keys are within certain bounds. */
-export interface PartitionEntry {
-  /** The id of the partitioned table, which contains the rows. */
-  readonly tableId: number;
-  /** The viewId of the parent partition; absent if the parent is the table itself. */
-  readonly parentId?: number;
-  readonly bound: StoredBounds;
-  /** The way in which the partition itself is partitioned; absent if it is not. */
-  readonly partitioned?: Partitioning;
-  /**
-   * The column ids in the partition's own column order; absent if it has the table's column order.
-   */
-  readonly columnIds?: readonly number[];
-}
-
 export interface TableEntry {
   readonly tableId: number;
   readonly namespace: string;
@@ -314,6 +276,12 @@ export interface TableEntry {
   readonly indexes?: readonly IndexEntry[];
   /** The partitioning of the table; absent if it is not partitioned. */
   readonly partitioned?: TablePartitioning;
+  /** The indexes of single partitions; absent if there are none. */
+  readonly partitionIndexes?: readonly PartitionIndex[];
+  /** The conditions that single partitions impose on their rows; absent if there are none. */
+  readonly partitionChecks?: readonly PartitionCheck[];
+  /** The DEFAULTs that differ in single partitions; absent if there are none. */
+  readonly partitionDefaults?: readonly PartitionDefault[];
   /**
    * The table's triggers, ordered by name, which is the order in which they fire; absent if it has
    * none.

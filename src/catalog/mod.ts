@@ -47,10 +47,6 @@ export type {
   Materialized,
   NamespaceEntry,
   OnDeleteAction,
-  PartitionEntry,
-  Partitioning,
-  PartitioningKey,
-  PartitionValue,
   PartitionViewEntry,
   PolymorphicType,
   RangeRules,
@@ -63,7 +59,6 @@ export type {
   SequenceEntry,
   SequenceOwner,
   StorageEntry,
-  StoredBounds,
   TableEntry,
   TableKind,
   TableOptions,
@@ -101,6 +96,16 @@ export {
   newUserIdFault,
 } from "./names.ts";
 export { type OptionSetting, refuseTwice } from "./option_settings.ts";
+export type {
+  PartitionCheck,
+  PartitionDefault,
+  PartitionEntry,
+  PartitionIndex,
+  Partitioning,
+  PartitioningKey,
+  PartitionValue,
+  StoredBounds,
+} from "./partition_entries.ts";
 export type { PolicyCommand, PolicyEntry, PolicyRole, PolicyTable } from "./policy_entries.ts";
 export { seqErasIn, seqErasOf, seqTimesOf } from "./seq_eras.ts";
 export {

@@ -61,7 +61,6 @@ describe("unsupported functions are refused by the name of the feature", () => {
     ["SELECT pg_ls_dir('.')", "SQL statements have no access to the server's files"],
     ["CREATE TABLE empty ()", "Cannot use a table without columns"],
     ["CREATE TEXT SEARCH DICTIONARY d (TEMPLATE = simple)", "Cannot use CREATE TEXT SEARCH"],
-    ["ALTER INDEX i ATTACH PARTITION j", "Cannot use ATTACH PARTITION"],
     ["ALTER INDEX i SET (fillfactor = 50)", "Cannot use ALTER INDEX … SET"],
   ])("%s", async (sql, reason) => {
     const { error } = await engine.ask(sql);

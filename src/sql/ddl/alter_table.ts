@@ -16,7 +16,6 @@ import {
   changedTableOptions,
   checkColumnName,
   type ForeignKeyEntry,
-  type IndexEntry,
   keyNameOf,
   resetTableOptions,
   shownColumnsOf,
@@ -43,7 +42,6 @@ import type {
   ConstraintForeignKey,
   CreateColumnDef,
   DropBehaviour,
-  Name,
   TableAlteration,
   TableAlterationAddColumn,
   TableAlterationAddConstraint,
@@ -57,6 +55,7 @@ import { requireNoKey, withPrimaryKey } from "./added_key.ts";
 import { alterColumn, modifyColumn, withQualifiedDefault } from "./alter_column.ts";
 import { type Alterer, Altering, type ChangedSequences, type RetypedColumn } from "./altering.ts";
 import { requireRewritable } from "./column_type.ts";
+import { checksWithout } from "./dropped_checks.ts";
 import {
   foreignKeyNamed,
   referencesLosing,
@@ -75,13 +74,14 @@ import {
   withoutIndexesOf,
 } from "./index_elements.ts";
 import { numberingOf } from "./numbered_columns.ts";
+import { renamedInIndexes, withoutTableIndex } from "./partition_indexes.ts";
 import {
   partitioningsOf,
   requireInherited,
   requireKeysInUnique,
   requireNoPartitionKey,
 } from "./partition_keys.ts";
-import { columnsNamedIn, holdsRows, type RowDemand } from "./row_inspection.ts";
+import { holdsRows, type RowDemand } from "./row_inspection.ts";
 import type { ColumnRewrite } from "./row_rewrite.ts";
 import { requireSameStorage } from "./storage_definitions.ts";
 import {
@@ -443,16 +443,7 @@ function dropColumn(
     }, table);
     return dropColumn(without, change, altering);
   }
-  const dependent = table.checks.filter(({ sql }) => columnsNamedIn(sql, table).has(name));
-  const [check] = dependent;
-  if (check !== undefined && behaviour !== "cascade") {
-    throw new DatabaseError(
-      "DEPENDENT_OBJECTS",
-      `Cannot drop column "${name}": it is used by ${counted(dependent.length, "constraint")}, ` +
-        `including "${check.name}"`,
-      { position, hint: "add CASCADE to drop the constraints as well" },
-    );
-  }
+  const { checks, partitionChecks } = checksWithout(table, name, change);
   const { columnId } = column;
   const dropped = droppedTriggers(table, column, change);
   const unreferring = withoutForeignKeys(withoutIndexesOf(table, columnId), ({ columnIds }) =>
@@ -464,12 +455,9 @@ function dropColumn(
   return {
     ...withoutTriggers(kept, dropped),
     columns: table.columns.filter((entry) => entry !== column),
-    checks: dependent.length === 0 ? table.checks : allExcept(table.checks, dependent),
+    checks,
+    ...(partitionChecks && { partitionChecks }),
   };
-}
-
-function allExcept<Item>(items: readonly Item[], removed: readonly Item[]): readonly Item[] {
-  return items.filter((item) => !removed.includes(item));
 }
 
 /**
@@ -585,26 +573,10 @@ function renameColumn(
       ...check,
       sql: withRenamedColumn(check.sql, from.name, to.name),
     })),
-    ...(table.indexes === undefined
-      ? {}
-      : { indexes: table.indexes.map((index) => withRenamed(index, { from, to })) }),
+    ...renamedInIndexes(table, from.name, to.name),
     ...(table.triggers && {
       triggers: triggersRenamed(table.triggers, from.name, to.name),
     }),
-  };
-}
-
-/** Returns an index in which a column is renamed in the expressions and the condition. */
-function withRenamed(index: IndexEntry, names: { from: Name; to: Name }): IndexEntry {
-  const { expressions, where } = index;
-  const renamed = <T extends { readonly sql: string }>(each: T): T => ({
-    ...each,
-    sql: withRenamedColumn(each.sql, names.from.name, names.to.name),
-  });
-  return {
-    ...index,
-    ...(expressions === undefined ? {} : { expressions: expressions.map(renamed) }),
-    ...(where === undefined ? {} : { where: renamed(where) }),
   };
 }
 
@@ -678,9 +650,10 @@ function dropConstraint(
   const checks = table.checks.filter((check) => check.name !== name);
   if (checks.length < table.checks.length) return { ...table, checks };
   const { indexes = [] } = table;
-  const others = indexes.filter((index) => !index.isConstraint || index.name !== name);
-  if (others.length < indexes.length) {
-    const next = { ...table, indexes: others };
+  const dropped = indexes.find((index) => index.isConstraint && index.name === name);
+  if (dropped !== undefined) {
+    const { catalog } = altering.deps;
+    const next = withoutTableIndex(table, dropped, { catalog, position });
     const action = `drop constraint "${name}"`;
     return withoutReferring(next, { action, altering, behaviour, position });
   }

@@ -40,7 +40,8 @@ import { areAlike } from "./foreign_keys.ts";
 import { generatedFrom } from "./generated_columns.ts";
 import { withColumn } from "./identity_columns.ts";
 import { firstStateOf } from "./index_elements.ts";
-import { requireNoPartitionKey } from "./partition_keys.ts";
+import { withReplacedIndex } from "./partition_indexes.ts";
+import { requireNoPartitionKey, requireNoPartitionRule } from "./partition_keys.ts";
 import { columnsNamedIn } from "./row_inspection.ts";
 import { countedType, retyped } from "./sequence_options.ts";
 import { checkDefault, newCheck, requireKeyType } from "./table_elements.ts";
@@ -79,6 +80,7 @@ export function setType(
   if (using !== undefined && !isOwnCast(using, { column, to })) {
     const { catalog } = altering.deps;
     requireNoPartitionKey(table, column, { catalog, action: "change the type of", position });
+    requireNoPartitionRule(table, column, position);
     return rewritten(table, column, { altering, definition, using });
   }
   const domain = demandedDomain(column, { altering, definition });
@@ -88,6 +90,7 @@ export function setType(
   }
   const { catalog } = altering.deps;
   requireNoPartitionKey(table, column, { catalog, action: "change the type of", position });
+  requireNoPartitionRule(table, column, position);
   if (!isWidening(from, to)) return rewritten(table, column, { altering, definition, using });
   requireNoGenerated(table, column, position);
   requireKeptKeys(table, column, { to, position });
@@ -351,15 +354,18 @@ function withRebuiltIndexes(
   }: { changed: ColumnEntry; columnId: number; position: number; state: IndexEntry["state"] },
 ): TableEntry {
   let { nextColumnId } = table;
+  const replaced = new Map<number, number>();
   const indexes = table.indexes?.map((index): IndexEntry => {
     if (!index.columnIds.includes(columnId)) return index;
     requireKeyType(changed, { position, what: "an index" });
     const columnIds = index.columnIds.map((each) => (each === columnId ? changed.columnId : each));
     const indexId = nextColumnId;
     nextColumnId += 1;
+    replaced.set(index.indexId, indexId);
     return { ...index, columnIds, indexId, state };
   });
-  return indexes === undefined ? table : { ...table, indexes, nextColumnId };
+  if (indexes === undefined) return table;
+  return { ...table, ...withReplacedIndex(table, replaced), indexes, nextColumnId };
 }
 
 /**

@@ -23,7 +23,7 @@ import type { CommentStatement, Name } from "../parse/ast/ast.ts";
 import type { SqlEnvironment } from "../ports/environment.ts";
 import type { BindingDeps } from "../prepare/binding_deps.ts";
 import { functionPlace } from "./function_definitions.ts";
-import { indexNamed } from "./index_elements.ts";
+import { indexNamed, partitionIndexNamed } from "./index_elements.ts";
 import type { BoundDefinition } from "./namespace_definitions.ts";
 import { partitionNamed } from "./partition_definitions.ts";
 
@@ -86,7 +86,10 @@ function tableOf(
     case "view":
       return undefined;
     case "index":
-      return indexNamed(catalog, { namespace, name })?.table;
+      return (
+        indexNamed(catalog, { namespace, name })?.table ??
+        partitionIndexNamed(catalog, { namespace, name })?.table
+      );
     case "sequence": {
       const ownedBy = catalog.sequence(namespace, name)?.ownedBy;
       return ownedBy === undefined ? undefined : catalog.tableById(ownedBy.tableId);
@@ -196,6 +199,14 @@ function commentedIndex(
   place: { readonly namespace: string; readonly name: string },
   catalog: Catalog,
 ): TableEntry {
+  const comment = textOf(node);
+  const ofPartition = partitionIndexNamed(catalog, place);
+  if (ofPartition !== undefined) {
+    const { partIndex, table } = ofPartition;
+    const { partitionIndexes = [] } = table;
+    const at = partitionIndexes.indexOf(partIndex);
+    return { ...table, partitionIndexes: partitionIndexes.with(at, { ...partIndex, comment }) };
+  }
   const found = indexNamed(catalog, place);
   if (found === undefined) {
     requireHolder(catalog, place.namespace, node.name);
@@ -209,7 +220,7 @@ function commentedIndex(
     );
   }
   const { index, table } = found;
-  return { ...table, indexes: withComment(table.indexes, index.name, textOf(node)) ?? [] };
+  return { ...table, indexes: withComment(table.indexes, index.name, comment) ?? [] };
 }
 
 /**

@@ -203,7 +203,9 @@ function relationsAlteredBy(node: Statement): readonly QName[] {
     case "refresh materialized view":
       return [node.name];
     case "alter index":
-      return [node.name, ...renamed(node.name, node.to)];
+      return node.change.type === "rename"
+        ? [node.name, ...renamed(node.name, node.change.to)]
+        : [node.name, node.change.partition];
     case "alter view": {
       const { change } = node;
       return change.type === "rename" ? [node.name, ...renamed(node.name, change.to)] : [node.name];

@@ -37,7 +37,7 @@ import { alterDomain, createDomain } from "./domain_definitions.ts";
 import { authorizeDropTables, dropAll, dropTables, withDependents } from "./drop_table.ts";
 import { dropFunctions, dropViews } from "./drop_views.ts";
 import { alterFunction, authorizeFunction, createFunction } from "./function_definitions.ts";
-import { authorizeIndexes, createIndex, dropIndexes, renameIndex } from "./index_definitions.ts";
+import { alterIndex, authorizeIndexes, createIndex, dropIndexes } from "./index_definitions.ts";
 import { authorizePartition, definePartition, isPartitionDefinition } from "./moved_partitions.ts";
 import {
   alterNamespace,
@@ -303,7 +303,7 @@ export class DefinitionStatements {
       case "create index":
         return createIndex(node, { principal, namespace, ledger: this.#ledger }, this.#deps);
       case "alter index":
-        return renameIndex(node, { principal, namespace }, this.#deps);
+        return alterIndex(node, { principal, namespace }, this.#deps);
       case "drop index":
         return dropIndexes(node, { principal, namespace }, this.#deps);
       default:

@@ -20,7 +20,9 @@ import {
   type Catalog,
   checkObjectName,
   type IndexEntry,
+  KEY_INDEX_ID,
   keyNameOf,
+  type PartitionIndex,
   refusesRows,
   type TableEntry,
 } from "../../catalog/mod.ts";
@@ -29,20 +31,37 @@ import { isLooselyEqual, TEXT } from "../../types/mod.ts";
 import { nameOf } from "../bind/change/dml_target.ts";
 import { typeWithCollation } from "../bind/expression/collation_names.ts";
 import type { RequestLedger } from "../execute/context/request_ledger.ts";
+import { partitionsOf } from "../names/partitions.ts";
 import { findTable, requireHolder } from "../names/table_names.ts";
 import type {
   AlterIndexStatement,
   CreateIndexStatement,
   DropIndexStatement,
   IndexedColumn,
+  Name,
   QName,
 } from "../parse/ast/ast.ts";
 import type { SqlEnvironment } from "../ports/environment.ts";
 import type { BindingDeps } from "../prepare/binding_deps.ts";
 import { droppedMessage } from "./dropped_message.ts";
 import { referencesLosing, refuseReferring } from "./foreign_keys.ts";
-import { firstStateOf, indexNamed, takenNames, withIndex } from "./index_elements.ts";
+import {
+  firstStateOf,
+  indexNamed,
+  partitionIndexNamed,
+  takenNames,
+  type WrittenIndex,
+  withIndex,
+} from "./index_elements.ts";
 import type { BoundDefinition } from "./namespace_definitions.ts";
+import { partitionNamed } from "./partition_definitions.ts";
+import {
+  withAlikeAttached,
+  withAttached,
+  withoutPartitionIndex,
+  withoutTableIndex,
+  withPartitionIndex,
+} from "./partition_indexes.ts";
 import { partitioningsOf, requireKeysInUnique } from "./partition_keys.ts";
 import { dropForeignKey, type RedefinitionDeps } from "./redefined_table.ts";
 import { RowInspection } from "./row_inspection.ts";
@@ -99,26 +118,28 @@ export function createIndex(
   deps: IndexDeps & BindingDeps,
 ): BoundDefinition {
   const { catalog, store, systemViews } = deps;
-  const { isUnique, name, table: named } = node;
+  const { name, table: named } = node;
   systemViews.refuse(named, { namespace, principal, action: "index", ifExists: undefined });
   const place = { namespace: named.schema ?? namespace, name: name?.name ?? "" };
   const isThere = (): boolean =>
-    node.ifNotExists === true && name !== undefined && indexNamed(catalog, place) !== undefined;
-  const planned = (): TableEntry => {
-    const table = findTable(deps, named, { namespace, node: named, principal });
+    node.ifNotExists === true &&
+    name !== undefined &&
+    (indexNamed(catalog, place) ?? partitionIndexNamed(catalog, place)) !== undefined;
+  const planned = (): PlannedIndex => {
+    const found = partitionNamed(named, { namespace, principal }, deps);
+    const table = found?.table ?? findTable(deps, named, { namespace, node: named, principal });
     requireAlter(principal, table, { namespace: catalog.namespace(table.namespace) });
-    const columns = node.columns.map(({ part }) => part);
-    for (const column of node.columns) checkCollation(table, column);
-    const position = node._location.start;
-    const { equalNulls, included, method, where } = node;
-    const classes =
-      method === undefined ? undefined : node.columns.map(({ operatorClass }) => operatorClass);
-    const keys = { columns, classes, included, isUnique, equalNulls, isConstraint: false };
-    const written = { ...keys, where, name, position };
+    const written = writtenIndex(node, table);
     const state = firstStateOf(store, table.tableId);
+    if (found !== undefined) {
+      const partitions = partitionsOf(catalog, table.tableId);
+      const about = { catalog, partition: found.entry, partitions, state };
+      const next = withPartitionIndex(table, written, about);
+      return { table, next, created: next.partitionIndexes?.at(-1) };
+    }
     const next = withIndex(table, written, { catalog, state });
-    requireKeysInUnique(next, partitioningsOf(next, catalog), position);
-    return next;
+    requireKeysInUnique(next, partitioningsOf(next, catalog), node._location.start);
+    return { table, next, created: next.indexes?.at(-1) };
   };
   const already = (): string => `Index ${place.namespace}.${place.name} already exists`;
   if (isThere()) return already;
@@ -126,12 +147,46 @@ export function createIndex(
   return async () => {
     if (isThere()) return already();
     store.requireFreeSpace();
-    const next = planned();
+    const { created, next, table } = planned();
     changeTable(deps, next);
-    const made = (next.indexes ?? []).slice(-1);
+    const made = (next.indexes ?? []).slice(table.indexes?.length ?? 0);
     await finishIndexes(deps, next.tableId, { made, ledger, createdBy: principal.userId });
-    return made.map((index) => `Index ${next.namespace}.${index.name} created`).join();
+    if (node.only !== true && created !== undefined) attachAlike(deps, next.tableId, created);
+    return `Index ${place.namespace}.${created?.name} created`;
   };
+}
+
+/** A table with a new index, of the table itself or of one of its partitions. */
+interface PlannedIndex {
+  readonly table: TableEntry;
+  readonly next: TableEntry;
+  readonly created: IndexEntry | PartitionIndex | undefined;
+}
+
+/** @throws {DatabaseError} for a collation that the index cannot have */
+function writtenIndex(node: CreateIndexStatement, table: TableEntry): WrittenIndex {
+  const columns = node.columns.map(({ part }) => part);
+  for (const column of node.columns) checkCollation(table, column);
+  const { equalNulls, included, isUnique, method, name, where } = node;
+  const classes =
+    method === undefined ? undefined : node.columns.map(({ operatorClass }) => operatorClass);
+  const keys = { columns, classes, included, isUnique, equalNulls, isConstraint: false };
+  return { ...keys, where, name, position: node._location.start };
+}
+
+/**
+ * Attaches the indexes of partitions that have the same definition as a new index of their parent.
+ */
+export function attachAlike(
+  deps: IndexDeps,
+  tableId: number,
+  created: IndexEntry | PartitionIndex,
+): void {
+  const table = deps.catalog.tableById(tableId);
+  if (table === undefined) return;
+  const viewId = "viewId" in created ? created.viewId : undefined;
+  const next = withAlikeAttached(table, { indexId: created.indexId, viewId }, deps.catalog);
+  if (next !== table) changeTable(deps, next);
 }
 
 /**
@@ -155,20 +210,28 @@ export function dropIndexes(
     const at = foundIndex(name, { ifExists: node.ifExists, namespace, principal }, catalog);
     if (at === undefined) return undefined;
     const position = name._location.start;
-    if (!at.index.isConstraint) {
-      const losing = referencesLosing(withoutNamed(at.table), catalog);
-      const action = `drop index ${at.table.namespace}.${name.name}`;
-      const children = losing.map(({ child }) => child);
-      requireReach(principal, children, { action, position });
-      if (node.cascade !== "cascade") refuseReferring(action, losing, position);
-      return at;
+    const action = `drop index ${name.schema ?? namespace}.${name.name}`;
+    const isConstraint = at.partIndex?.isConstraint ?? at.index?.isConstraint;
+    if (isConstraint === true) {
+      const owner = pathOf(at, catalog);
+      throw new DatabaseError(
+        "DEPENDENT_OBJECTS",
+        `Cannot ${action}: it belongs to a constraint of ${owner}; drop the constraint`,
+        { position, hint: `use ALTER TABLE ${owner} DROP CONSTRAINT ${name.name}` },
+      );
     }
-    throw new DatabaseError(
-      "DEPENDENT_OBJECTS",
-      `Cannot drop index ${at.table.namespace}.${name.name}: it belongs to a constraint of ` +
-        `${nameOf(at.table)}; drop the constraint`,
-      { position, hint: `use ALTER TABLE ${nameOf(at.table)} DROP CONSTRAINT ${name.name}` },
-    );
+    without(at, name);
+    const losing = referencesLosing(withoutNamed(at.table), catalog);
+    const children = losing.map(({ child }) => child);
+    requireReach(principal, children, { action, position });
+    if (node.cascade !== "cascade") refuseReferring(action, losing, position);
+    return at;
+  };
+  const without = ({ index, partIndex, table }: IndexPlace, name: QName): TableEntry => {
+    const action = `drop index ${name.schema ?? namespace}.${name.name}`;
+    const about = { action, catalog, position: name._location.start };
+    if (partIndex !== undefined) return withoutPartitionIndex(table, partIndex, about);
+    return index === undefined ? table : withoutTableIndex(table, index, about);
   };
   for (const name of node.names) found(name);
   return () => {
@@ -181,12 +244,11 @@ export function dropIndexes(
       const at = found(name);
       if (at === undefined) missing.push(shown);
       else {
-        const { indexId } = at.index;
-        const { tableId } = at.table;
-        for (const each of referencesLosing(withoutIndex(at.table, indexId), catalog)) {
+        for (const each of referencesLosing(without(at, name), catalog)) {
           dropForeignKey(deps, each);
         }
-        changeTable(deps, withoutIndex(catalog.tableById(tableId) ?? at.table, indexId));
+        const table = catalog.tableById(at.table.tableId) ?? at.table;
+        changeTable(deps, without({ ...at, table }, name));
         dropped.push(shown);
       }
     }
@@ -194,9 +256,17 @@ export function dropIndexes(
   };
 }
 
+/** Returns the path of the table or partition that has an index. */
+function pathOf({ partIndex, table }: IndexPlace, catalog: Catalog): string {
+  const { name, namespace } = (partIndex && catalog.viewById(partIndex.viewId)) ?? table;
+  return `${namespace}.${name}`;
+}
+
+/** An index of a table or of one of its partitions. Exactly one of the two is defined. */
 interface IndexPlace {
   readonly table: TableEntry;
-  readonly index: IndexEntry;
+  readonly index?: IndexEntry | undefined;
+  readonly partIndex?: PartitionIndex | undefined;
 }
 
 /**
@@ -208,7 +278,7 @@ function visibleIndex(
   place: Parameters<typeof indexNamed>[1],
   principal: Principal,
 ): IndexPlace | undefined {
-  const at = indexNamed(catalog, place);
+  const at = indexNamed(catalog, place) ?? partitionIndexNamed(catalog, place);
   return at !== undefined && isVisible(at.table, catalog, principal) ? at : undefined;
 }
 
@@ -250,48 +320,99 @@ function foundIndex(
 }
 
 /**
- * Renames an index. If the index belongs to a primary key or a UNIQUE constraint, the constraint is
- * renamed as well, as in PostgreSQL.
- *
+ * Binds ALTER INDEX against the current catalog.
  * @throws {DatabaseError}
  */
-export function renameIndex(
+export function alterIndex(
   node: AlterIndexStatement,
-  { namespace, principal }: Omit<IndexCall, "ledger">,
+  call: Omit<IndexCall, "ledger">,
   deps: IndexDeps & BindingDeps,
 ): BoundDefinition {
+  const { change, ifExists, name } = node;
+  const { namespace, principal } = call;
   const { catalog } = deps;
-  const { ifExists, name, to } = node;
   const shown = `${name.schema ?? namespace}.${name.name}`;
   const named = tableOfKey(catalog, { namespace: name.schema ?? namespace, name: name.name });
   const keyed = named !== undefined && isVisible(named, catalog, principal) ? named : undefined;
   if (keyed !== undefined) {
     requireAlter(principal, keyed, { namespace: catalog.namespace(keyed.namespace) });
   }
-  const at =
+  const at: IndexPlace | undefined =
     keyed === undefined
       ? foundIndex(name, { ifExists, namespace, principal }, catalog)
-      : { table: keyed, index: undefined };
+      : { table: keyed };
   if (at === undefined) return () => `Index ${shown} does not exist`;
+  if (change.type === "rename") return renamedIndex(at, { shown, to: change.to }, deps);
+  const position = change.partition._location.start;
+  const { name: childName, schema = namespace } = change.partition;
+  const attachedNow = (): TableEntry => {
+    const child = foundIndex(
+      change.partition,
+      { ifExists: undefined, namespace, principal },
+      catalog,
+    );
+    const parent = {
+      name: at.index?.name ?? at.partIndex?.name ?? keyNameOf(at.table) ?? "",
+      indexId: at.index?.indexId ?? at.partIndex?.indexId ?? KEY_INDEX_ID,
+      viewId: at.partIndex?.viewId,
+    };
+    if (child?.partIndex !== undefined && child.table.tableId === at.table.tableId) {
+      return withAttached(child.table, { child: child.partIndex, parent, position }, catalog);
+    }
+    throw new DatabaseError(
+      "INVALID_OPERATION",
+      `Cannot attach index "${childName}" to index "${parent.name}": it is not an index of a ` +
+        "partition of the same table",
+      { position },
+    );
+  };
+  attachedNow();
+  return () => {
+    changeTable(deps, attachedNow());
+    return `Index ${schema}.${childName} attached to ${shown}`;
+  };
+}
+
+/**
+ * Renames an index. If the index belongs to a primary key or a UNIQUE constraint, the constraint is
+ * renamed as well, as in PostgreSQL.
+ *
+ * @throws {DatabaseError}
+ */
+function renamedIndex(
+  { index, partIndex, table }: IndexPlace,
+  { shown, to }: { readonly shown: string; readonly to: Name },
+  deps: IndexDeps,
+): BoundDefinition {
   const position = to._location.start;
   checkObjectName("index", to.name, { position });
-  if (takenNames(at.table, catalog)(to.name)) {
+  const namespace = partIndex?.namespace ?? table.namespace;
+  if (takenNames({ ...table, namespace }, deps.catalog)(to.name)) {
     throw new DatabaseError(
       "ALREADY_EXISTS",
       `Cannot rename index ${shown} to "${to.name}": the namespace already has an index, a constraint, a table or a view with this name`,
       { position },
     );
   }
-  const { index, table } = at;
-  const { indexes = [] } = table;
-  const renamed =
-    index === undefined
-      ? { keyName: to.name }
-      : { indexes: indexes.with(indexes.indexOf(index), { ...index, name: to.name }) };
   return () => {
-    changeTable(deps, { ...table, ...renamed });
+    changeTable(deps, withRenamedIndex(table, { index, partIndex }, to.name));
     return `Index ${shown} renamed to ${to.name}`;
   };
+}
+
+/** Returns the table with a new name for one of its indexes; by default for its primary key. */
+function withRenamedIndex(
+  table: TableEntry,
+  { index, partIndex }: Omit<IndexPlace, "table">,
+  name: string,
+): TableEntry {
+  const { indexes = [], partitionIndexes = [] } = table;
+  if (partIndex !== undefined) {
+    const at = partitionIndexes.indexOf(partIndex);
+    return { ...table, partitionIndexes: partitionIndexes.with(at, { ...partIndex, name }) };
+  }
+  if (index === undefined) return { ...table, keyName: name };
+  return { ...table, indexes: indexes.with(indexes.indexOf(index), { ...index, name }) };
 }
 
 /** Returns the table with the primary key of the given name. */
@@ -505,7 +626,13 @@ function setIndex(deps: IndexDeps, tableId: number, changed: IndexEntry): void {
 }
 
 function withoutIndex(table: TableEntry, indexId: number): TableEntry {
-  return { ...table, indexes: (table.indexes ?? []).filter((each) => each.indexId !== indexId) };
+  const isOther = (each: { readonly indexId: number }): boolean => each.indexId !== indexId;
+  const { indexes = [], partitionIndexes } = table;
+  return {
+    ...table,
+    indexes: indexes.filter(isOther),
+    ...(partitionIndexes && { partitionIndexes: partitionIndexes.filter(isOther) }),
+  };
 }
 
 /** Replaces a table's list of indexes. The list is not part of the table's schema. */

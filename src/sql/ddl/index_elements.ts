@@ -10,6 +10,7 @@ import {
   type IndexExpression,
   keyNameOf,
   NAME_LENGTH_MAX,
+  type PartitionIndex,
   shownColumnsOf,
   type TableEntry,
 } from "../../catalog/mod.ts";
@@ -64,6 +65,7 @@ export type IndexedTable = Pick<
   | "name"
   | "namespace"
   | "nextColumnId"
+  | "partitionIndexes"
   | "primaryKey"
 >;
 
@@ -81,7 +83,8 @@ export function withIndex<Table extends IndexedTable>(
 ): Table {
   const { isConstraint, isPrimary, isUnique, name, position } = written;
   const { indexes = [] } = table;
-  if (indexes.length >= INDEXES_MAX) {
+  // A dump defines the key of each partition before it combines these keys into one.
+  if (indexes.filter(({ within }) => within === undefined).length >= INDEXES_MAX) {
     throw new DatabaseError(
       "LIMIT_EXCEEDED",
       `Cannot add an index to table "${table.name}": it already has ${INDEXES_MAX} indexes, ` +
@@ -274,15 +277,29 @@ export function withoutIndexesOf<Table extends IndexedTable>(
   return { ...table, indexes: indexes.filter((index) => !dependsOn(index, columnId)) };
 }
 
-/** Finds an index by name in a namespace. */
+/** Finds an index of a table by name in a namespace. */
 export function indexNamed(
   catalog: Pick<Catalog, "tables">,
   { name, namespace }: { namespace: string; name: string },
 ): { readonly table: TableEntry; readonly index: IndexEntry } | undefined {
   for (const table of catalog.tables()) {
     if (table.namespace !== namespace) continue;
-    const index = table.indexes?.find((each) => each.name === name);
+    const index = table.indexes?.find((each) => each.name === name && each.isOfPartitions !== true);
     if (index !== undefined) return { table, index };
+  }
+  return undefined;
+}
+
+/** Finds an index of a single partition by name in a namespace. */
+export function partitionIndexNamed(
+  catalog: Pick<Catalog, "tables">,
+  { name, namespace }: { namespace: string; name: string },
+): { readonly table: TableEntry; readonly partIndex: PartitionIndex } | undefined {
+  for (const table of catalog.tables()) {
+    const partIndex = table.partitionIndexes?.find(
+      (each) => each.name === name && each.namespace === namespace,
+    );
+    if (partIndex !== undefined) return { table, partIndex };
   }
   return undefined;
 }
@@ -412,6 +429,9 @@ export function takenNames(
     for (const { name } of table.indexes ?? []) taken.add(name);
   }
   for (const { name } of own.checks) taken.add(name);
+  for (const { partitionIndexes = [] } of [own, ...catalog.tables()]) {
+    for (const each of partitionIndexes) if (each.namespace === namespace) taken.add(each.name);
+  }
   return (name) => taken.has(name) || catalog.view(namespace, name) !== undefined;
 }
 

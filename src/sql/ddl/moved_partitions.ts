@@ -9,6 +9,7 @@ import {
   type ColumnEntry,
   declaredKeyOf,
   type IndexEntry,
+  KEY_INDEX_ID,
   type PartitionViewEntry,
   shownColumnsOf,
   type TableEntry,
@@ -16,6 +17,7 @@ import {
 } from "../../catalog/mod.ts";
 import { sameType, typeName } from "../../types/mod.ts";
 import { nameOf } from "../bind/change/dml_target.ts";
+import { partitionAsTable } from "../names/partition_tables.ts";
 import { derivedPartitions, withParts } from "../names/partitions.ts";
 import { referencesTo } from "../names/references.ts";
 import { findTable } from "../names/table_names.ts";
@@ -300,7 +302,7 @@ function detachPartition(
     const tableId = catalog.nextTableId();
     const { kind, options } = table;
     const directoryOf = storageDirectoryOf(deps, { entries: [], kind, options });
-    const { policies: _, partitioned: __, ...copied } = table;
+    const { copied, named: kept } = detachedForm(table, entry);
     const { partitioned } = entry.partition;
     const renamed: TableEntry = {
       ...copied,
@@ -308,8 +310,7 @@ function detachPartition(
       tableId,
       namespace,
       name,
-      comment: entry.comment,
-      columns: table.columns.map(withoutIdentity),
+      columns: copied.columns.map(withoutIdentity),
       schemaVersion: 1,
       createdBy: call.principal.userId,
       createdAtMs: nowMs,
@@ -318,7 +319,7 @@ function detachPartition(
         ? {}
         : { storageDirectory: directoryOf({ namespace, name, tableId }) }),
     };
-    const named = withOwnNames(renamed, table, deps);
+    const named = withOwnNames(renamed, { from: table, kept }, deps);
     const moved = parts.map((part) => movedPart(part, entry, tableId));
     const derived = derivedPartitions(named, moved);
     const readers = withTableFor(entry, named, catalog);
@@ -381,25 +382,61 @@ function withoutIdentity(column: ColumnEntry): ColumnEntry {
   return { ...rest, generatedAlways: false };
 }
 
+/** A copy of a table's definition for the rows of one of its partitions. */
+interface DetachedForm {
+  readonly copied: TableEntry;
+  /** The ids of the indexes that already have a name of the partition. */
+  readonly named: ReadonlySet<number>;
+}
+
+function detachedForm(table: TableEntry, entry: PartitionViewEntry): DetachedForm {
+  const own = partitionAsTable(table, entry);
+  const { partitionChecks: _, partitionDefaults: __, partitionIndexes: ___, ...plain } = own;
+  const { partitioned } = entry.partition;
+  const ownIndexes = own.indexes ?? [];
+  const named = new Set(ownIndexes.map(({ indexId }) => indexId));
+  const keyName = ownIndexes.find(({ indexId }) => indexId === KEY_INDEX_ID)?.name;
+  const indexes = [
+    ...ownIndexes.filter(({ indexId }) => indexId !== KEY_INDEX_ID),
+    ...(table.indexes ?? []).filter(
+      ({ indexId, isOfPartitions }) =>
+        !named.has(indexId) && (isOfPartitions !== true || partitioned !== undefined),
+    ),
+  ];
+  const copied = {
+    // Only a table with partitions can have anything that belongs to a single partition.
+    ...(partitioned === undefined ? plain : own),
+    primaryKey: table.primaryKey,
+    ...(keyName === undefined ? {} : { keyName }),
+    indexes,
+  };
+  return { copied, named };
+}
+
 /**
  * Renames the keys and indexes of a copied table to names that are not in use in its namespace.
  */
-function withOwnNames(copy: TableEntry, from: TableEntry, { catalog }: TableDeps): TableEntry {
-  const { indexes = [], keyName: _, ...rest } = copy;
+function withOwnNames(
+  copy: TableEntry,
+  { from, kept }: { readonly from: TableEntry; readonly kept: ReadonlySet<number> },
+  { catalog }: TableDeps,
+): TableEntry {
+  const { indexes = [], ...rest } = copy;
   const keyed: TableEntry = withFreeKeyName({ ...rest, indexes: [] }, catalog);
   const named: IndexEntry[] = [];
   for (const index of indexes) {
     const isTaken = takenNames({ ...keyed, indexes: named }, catalog);
-    const { name } = index;
-    const start = name.startsWith(`${from.name}_`)
+    const { indexId, name } = index;
+    const renamed = name.startsWith(`${from.name}_`)
       ? `${copy.name}${name.slice(from.name.length)}`
       : `${copy.name}_${name}`;
+    const start = kept.has(indexId) ? name : renamed;
     let free = start;
     for (let number = 1; isTaken(free); number += 1) free = `${start}${number}`;
     const { enforcedSeq: __, ...own } = index;
     named.push({ ...own, name: free, state: "ready" });
   }
-  return { ...keyed, ...(copy.indexes === undefined ? {} : { indexes: named }) };
+  return { ...keyed, ...(named.length === 0 ? {} : { indexes: named }) };
 }
 
 /**

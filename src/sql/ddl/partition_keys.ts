@@ -8,10 +8,12 @@ import {
   type ColumnEntry,
   declaredKeyOf,
   type Partitioning,
+  refusesRows,
   type TableEntry,
 } from "../../catalog/mod.ts";
 import { partitionsOf } from "../names/partitions.ts";
 import type { ColumnConstraint, TableConstraint } from "../parse/ast/ast.ts";
+import { columnsNamedIn } from "./row_inspection.ts";
 
 /**
  * Returns the partitioning of a table and of each of its subpartitioned partitions; an empty list
@@ -42,7 +44,7 @@ export function requireKeysInUnique(
   const unique = [
     ...(declared.length === 0 ? [] : [{ name: "the primary key", columnIds: declared }]),
     ...(table.indexes ?? [])
-      .filter(({ isExclusion, isUnique }) => isUnique || isExclusion === true)
+      .filter((index) => refusesRows(index) && index.within === undefined)
       .map(({ columnIds, name }) => ({ name: `"${name}"`, columnIds })),
   ];
   for (const { columnIds, name } of unique) {
@@ -80,6 +82,29 @@ export function requireNoPartitionKey(
     `Cannot ${about.action} column "${name}" of ${table.namespace}.${table.name}: the column ` +
       "is part of the partition key",
     { position: about.position },
+  );
+}
+
+/**
+ * Requires that no partition has a check or a DEFAULT of its own for a column whose type changes.
+ *
+ * @throws {DatabaseError} DEPENDENT_OBJECTS
+ */
+export function requireNoPartitionRule(
+  table: TableEntry,
+  { columnId, name }: ColumnEntry,
+  position: number,
+): void {
+  const { partitionChecks = [], partitionDefaults = [] } = table;
+  const check = partitionChecks.find(({ own }) => columnsNamedIn(own, table).has(name));
+  const isDefault = partitionDefaults.some((each) => each.columnId === columnId);
+  if (check === undefined && !isDefault) return;
+  const rule = check === undefined ? "a DEFAULT" : `constraint "${check.name}"`;
+  throw new DatabaseError(
+    "DEPENDENT_OBJECTS",
+    `Cannot change the type of column "${name}" of ${table.namespace}.${table.name}: ${rule} of ` +
+      "a single partition depends on it",
+    { position, hint: "drop it first with ALTER TABLE of the partition" },
   );
 }
 

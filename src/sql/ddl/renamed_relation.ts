@@ -4,7 +4,7 @@
  */
 import type { Catalog } from "../../catalog/mod.ts";
 import type { DefiningStatement } from "../rights/statement_kinds.ts";
-import { indexNamed } from "./index_elements.ts";
+import { indexNamed, partitionIndexNamed } from "./index_elements.ts";
 
 /**
  * Returns the statement that renames a view, sequence or index, in place of an ALTER TABLE that
@@ -29,5 +29,7 @@ export function asRenamedRelation(
   if (catalog.view(place.namespace, place.name) !== undefined) {
     return { ...renaming, type: "alter view", change: { type: "rename", to } };
   }
-  return indexNamed(catalog, place) === undefined ? node : { ...renaming, type: "alter index", to };
+  const index = indexNamed(catalog, place) ?? partitionIndexNamed(catalog, place);
+  if (index === undefined) return node;
+  return { ...renaming, type: "alter index", change: { type: "rename", to } };
 }

@@ -42,7 +42,13 @@ export type RowDemand =
   | { readonly kind: "not null"; readonly columnId: number; readonly position: number }
   | { readonly kind: "form"; readonly columnId: number; readonly position: number }
   | { readonly kind: "domain"; readonly columnId: number; readonly position: number }
-  | { readonly kind: "check"; readonly name: string; readonly position: number }
+  | {
+      readonly kind: "check";
+      readonly name: string;
+      /** The viewId of the partition that imposes the check; absent for a check of the table. */
+      readonly viewId?: number;
+      readonly position: number;
+    }
   | { readonly kind: "index"; readonly indexId: number; readonly position: number };
 
 export interface InspectionOptions {
@@ -230,7 +236,7 @@ export class RowInspection {
     const { next, context } = this.#options;
     const { position } = demand;
     if (demand.kind === "check") {
-      const check = next.checks.find(({ name }) => name === demand.name);
+      const check = demandedCheck(demand, next);
       if (check === undefined) return undefined;
       const { layout, scope } = checkScope({ name: next.name, columns: this.#columns });
       const checkContext = {
@@ -328,6 +334,15 @@ function keyColumnsOf(table: TableEntry, indexId: number): readonly IndexColumn[
   return index === undefined ? [] : indexColumnsOf(table.columns, storedIndexOf(table, index));
 }
 
+function demandedCheck(
+  { name, viewId }: RowDemand & { readonly kind: "check" },
+  { checks, partitionChecks = [] }: TableEntry,
+): { readonly name: string; readonly sql: string } | undefined {
+  return viewId === undefined
+    ? checks.find((each) => each.name === name)
+    : partitionChecks.find((each) => each.name === name && each.viewId === viewId);
+}
+
 function columnsOf(demand: RowDemand, next: TableEntry): readonly number[] {
   if (demand.kind === "index") {
     return keyColumnsOf(next, demand.indexId).flatMap(
@@ -335,7 +350,7 @@ function columnsOf(demand: RowDemand, next: TableEntry): readonly number[] {
     );
   }
   if (demand.kind !== "check") return [demand.columnId];
-  const check = next.checks.find(({ name }) => name === demand.name);
+  const check = demandedCheck(demand, next);
   if (check === undefined) return [];
   const named = columnsNamedIn(check.sql, next);
   return next.columns.flatMap(({ columnId, name }) => (named.has(name) ? [columnId] : []));

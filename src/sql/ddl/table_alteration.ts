@@ -13,7 +13,13 @@ import { mayRead, type Principal, requireAlter, requireReach, requireRun } from 
 import { FIRST_SLICE_MS_MAX } from "../../base/limits.ts";
 import { pauser } from "../../base/pauser.ts";
 import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
-import type { Catalog, IndexEntry, TableEntry, ViewEntry } from "../../catalog/mod.ts";
+import type {
+  Catalog,
+  IndexEntry,
+  PartitionIndex,
+  TableEntry,
+  ViewEntry,
+} from "../../catalog/mod.ts";
 import { nameOf } from "../bind/change/dml_target.ts";
 import { checkDeadline } from "../execute/context/request_ledger.ts";
 import { requireMaterialized } from "../names/materialized_views.ts";
@@ -27,8 +33,10 @@ import type {
 import { type Alteration, alteredTable, definitionContext } from "./alter_table.ts";
 import { dropTogether } from "./drop_table.ts";
 import { HeldOffsets } from "./held_offsets.ts";
-import { finishIndexes } from "./index_definitions.ts";
+import { attachAlike, finishIndexes } from "./index_definitions.ts";
 import type { BoundDefinition } from "./namespace_definitions.ts";
+import { alteredPartition, altersPartition } from "./partition_alteration.ts";
+import { partitionNamed } from "./partition_definitions.ts";
 import { changeForeignKey, dropForeignKey, dropPolicy, redefineTable } from "./redefined_table.ts";
 import { validateReference } from "./reference_validation.ts";
 import {
@@ -157,18 +165,21 @@ class AlterTable {
     const { catalog } = this.#deps;
     const { namespace, principal } = this.#call;
     const node = this.#node;
-    const found = findTable(this.#deps, node.table, { namespace, node: node.table, principal });
+    const named = partitionNamed(node.table, { namespace, principal }, this.#deps);
+    const part = altersPartition(node) ? named : undefined;
+    const found =
+      part?.table ?? findTable(this.#deps, node.table, { namespace, node: node.table, principal });
     const table = nextColumnId === undefined ? found : { ...found, nextColumnId };
     requireAlter(principal, table, { namespace: catalog.namespace(table.namespace) });
     requireKind(node.kind, table, node);
     if (node.isMaterialized === true) {
       requireMaterialized(true, table, { node: node.table, verb: "ALTER" });
     }
-    const { next: altered, ...alteration } = alteredTable(table, node, {
-      deps: this.#deps,
-      principal,
-      namespace,
-    });
+    const alterer = { deps: this.#deps, principal, namespace };
+    const { next: altered, ...alteration } =
+      part === undefined
+        ? alteredTable(table, node, alterer)
+        : alteredPartition({ ...part, table }, node, alterer);
     if (altered === undefined) {
       return { ...alteration, table, next: undefined, views: [], materialized: [], policies: [] };
     }
@@ -194,6 +205,13 @@ class AlterTable {
     await Promise.all(this.#removals);
     if (made.length > 0) {
       await finishIndexes(this.#deps, tableId, { made, ledger, createdBy: principal.userId });
+    }
+    if (this.#node.only !== true) {
+      const now = this.#deps.catalog.tableById(tableId);
+      const own = made.filter(({ isOfPartitions }) => isOfPartitions !== true);
+      for (const each of [...own, ...newNames(first.table, now)]) {
+        attachAlike(this.#deps, tableId, each);
+      }
     }
     return message;
   }
@@ -333,4 +351,12 @@ class AlterTable {
 function madeIndexes(before: TableEntry, after: TableEntry): readonly IndexEntry[] {
   const known = new Set(before.indexes?.map(({ indexId }) => indexId));
   return (after.indexes ?? []).filter(({ indexId }) => !known.has(indexId));
+}
+
+/** Returns the indexes of partitions that an ALTER TABLE adds. */
+function newNames(before: TableEntry, after: TableEntry | undefined): readonly PartitionIndex[] {
+  const known = before.partitionIndexes ?? [];
+  const isKnown = ({ name, namespace }: PartitionIndex): boolean =>
+    known.some((each) => each.name === name && each.namespace === namespace);
+  return (after?.partitionIndexes ?? []).filter((each) => !isKnown(each));
 }

@@ -184,7 +184,9 @@ function withIndexes<Table extends IndexedTable>(
   { node: { _location }, table: source }: LikedTable,
   catalog: Pick<Catalog, "tables" | "view">,
 ): Table {
-  const plain = (source.indexes ?? []).filter(({ isConstraint }) => !isConstraint);
+  const plain = (source.indexes ?? []).filter(
+    ({ isConstraint, isOfPartitions }) => !isConstraint && isOfPartitions !== true,
+  );
   const written = (sql: string): IndexedExpression => {
     return { expr: parseStored(sql, source.columns), source: sql, _location };
   };

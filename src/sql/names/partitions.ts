@@ -15,7 +15,7 @@ import type {
   TableEntry,
   ViewEntry,
 } from "../../catalog/mod.ts";
-import { shownColumnsOf } from "../../catalog/mod.ts";
+import { KEY_INDEX_ID, shownColumnsOf } from "../../catalog/mod.ts";
 import type { DataType } from "../../types/mod.ts";
 import { StatementBinding } from "../bind/binding.ts";
 import { bindExpression } from "../bind/expression/expression_binder.ts";
@@ -176,10 +176,13 @@ export function derivedPartitions(
   const accepts = acceptedBy(treeOf(table, partitions, { partitioning, parentId: undefined }));
   const columns = table.columns.map(({ columnId, name }) => ({ columnId, name }));
   return {
-    table: {
-      ...table,
-      partitioned: { ...partitioning, ...(accepts === undefined ? {} : { accepts }) },
-    },
+    table: withinPartitions(
+      {
+        ...table,
+        partitioned: { ...partitioning, ...(accepts === undefined ? {} : { accepts }) },
+      },
+      partitions,
+    ),
     partitions: partitions.map((entry) => {
       const { columnIds = [] } = entry.partition;
       const shown = shownColumnsOf(table);
@@ -195,6 +198,58 @@ export function derivedPartitions(
         columnNames: ordered,
         tables: [{ tableId: table.tableId, columns, used: keyColumnsOf(table, partitions) }],
       };
+    }),
+  };
+}
+
+/**
+ * Returns a table in which the conditions of checks and indexes that apply to a single partition
+ * follow from the bounds of the given partitions. What belongs to any other partition is removed.
+ */
+export function withinPartitions(
+  table: TableEntry,
+  partitions: readonly PartitionViewEntry[],
+): TableEntry {
+  const { partitionChecks, partitionDefaults, partitionIndexes } = table;
+  if ((partitionChecks ?? partitionDefaults ?? partitionIndexes) === undefined) return table;
+  const isKnown = ({ viewId }: { readonly viewId: number }): boolean =>
+    partitions.some((each) => each.viewId === viewId);
+  const bounds = new Map<number, string>();
+  const boundOf = (viewId: number): string => {
+    let bound = bounds.get(viewId);
+    if (bound === undefined) {
+      const entry = partitions.find((each) => each.viewId === viewId);
+      bound = entry === undefined ? "FALSE" : rowsCondition(table, partitions, entry);
+      bounds.set(viewId, bound);
+    }
+    return bound;
+  };
+  const keys = keyColumnsOf(table, partitions);
+  const ids = new Set([KEY_INDEX_ID, ...(table.indexes ?? []).map(({ indexId }) => indexId)]);
+  const named = partitionIndexes?.filter((each) => isKnown(each) && ids.has(each.indexId));
+  return {
+    ...table,
+    ...(partitionChecks && {
+      partitionChecks: partitionChecks.filter(isKnown).map((check) => {
+        const sql = `NOT (${boundOf(check.viewId)}) OR (${check.own})`;
+        return Object.assign({}, check, { sql });
+      }),
+    }),
+    ...(named === undefined ? {} : { partitionIndexes: named }),
+    ...(partitionDefaults && { partitionDefaults: partitionDefaults.filter(isKnown) }),
+    ...(table.indexes && {
+      indexes: table.indexes.flatMap((index) => {
+        const { indexId, isOfPartitions, within } = index;
+        if (isOfPartitions === true && named?.some((each) => each.indexId === indexId) !== true) {
+          return [];
+        }
+        if (within === undefined) return [index];
+        const { viewId, where } = within;
+        const bound = boundOf(viewId);
+        const sql = where === undefined ? bound : `(${bound}) AND (${where.sql})`;
+        const reads = [...new Set([...keys, ...(where?.reads ?? [])])];
+        return [{ ...index, where: { sql, reads } }];
+      }),
     }),
   };
 }

@@ -39,8 +39,7 @@ export function parseAlterTable(
   kind: TableKindWord | undefined,
 ): AlterOwnerStatement | AlterTableStatement | PartitionDefinition {
   const ifExists = acceptIfExists(cursor);
-  // The keyword ONLY has no effect, because there is no table inheritance.
-  cursor.accept("only");
+  const only = cursor.accept("only") ? ({ only: true } as const) : {};
   const table = cursor.qname("a table");
   const object = { kind: "table", name: table, ifExists } as const;
   const owned = kind === undefined ? acceptOwner(cursor, start, object) : undefined;
@@ -53,7 +52,7 @@ export function parseAlterTable(
     requireListed(cursor, changes.length, "changes in a single ALTER TABLE");
   }
   const _location = cursor.since(start);
-  return { type: "alter table", kind, table, ifExists, changes, _location };
+  return { type: "alter table", kind, ...only, table, ifExists, changes, _location };
 }
 
 const ACTIONS = [

@@ -37,7 +37,7 @@ export function parseCreateIndex(
   const ifNotExists = acceptIfNotExists(cursor);
   const name = cursor.is("on") ? undefined : cursor.name("an index");
   cursor.expect("on");
-  cursor.accept("only");
+  const only = cursor.accept("only") ? true : undefined;
   const table = cursor.qname("a table");
   const method = cursor.accept("using") ? parseMethod(cursor, isUnique) : undefined;
   cursor.expect("(");
@@ -54,6 +54,7 @@ export function parseCreateIndex(
     type: "create index",
     isUnique,
     ...isConcurrent,
+    ...(only && { only }),
     ifNotExists,
     name,
     table,
@@ -70,9 +71,13 @@ export function parseAlterIndex(cursor: Cursor, start: number): AlterIndexStatem
   const ifExists = acceptIfExists(cursor);
   const name = cursor.qname("an index");
   refuseIndexAlteration(cursor);
+  if (cursor.acceptAll("attach", "partition")) {
+    const change = { type: "attach", partition: cursor.qname("an index") } as const;
+    return { type: "alter index", name, ifExists, change, _location: cursor.since(start) };
+  }
   cursor.expectAll("rename", "to");
-  const to = cursor.name("an index");
-  return { type: "alter index", name, ifExists, to, _location: cursor.since(start) };
+  const change = { type: "rename", to: cursor.name("an index") } as const;
+  return { type: "alter index", name, ifExists, change, _location: cursor.since(start) };
 }
 
 /** Parses the rest of a statement after `DROP INDEX`. */

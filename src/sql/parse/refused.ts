@@ -199,7 +199,6 @@ export function refuseAlteration(cursor: Cursor): void {
 
 /** Unsupported clauses of `ALTER INDEX i`, by their first words. */
 const INDEX_ALTERATIONS: readonly (readonly [words: string, construct: string, hint?: string])[] = [
-  ["attach", "ATTACH PARTITION", "a partition always uses the indexes of its table"],
   ["set", "ALTER INDEX … SET", "indexes have no options"],
   ["reset", "ALTER INDEX … RESET", "indexes have no options"],
   ["alter", "ALTER INDEX … ALTER COLUMN", "statistics are maintained automatically"],

@@ -1,6 +1,6 @@
 /**
  * Defines `system.indexes`, which lists the primary key and the secondary indexes of each table
- * that the caller may see.
+ * that the caller may see, and of its partitions.
  */
 import {
   type Catalog,
@@ -15,6 +15,7 @@ import {
 import { BOOLEAN, type Row, TEXT } from "../../types/mod.ts";
 import type { SystemView } from "../bind/bound.ts";
 import { exclusionText } from "../names/exclusion_text.ts";
+import { withPartitionTables } from "../names/partition_tables.ts";
 import { nameText } from "../parse/print/print_expressions.ts";
 import { visibleTables } from "./show_rows.ts";
 import { type ColumnList, OPEN, principalOf, view } from "./system_view.ts";
@@ -36,7 +37,10 @@ const COLUMNS: ColumnList = [
 export function indexViews({ catalog }: { readonly catalog: Catalog }): [string, SystemView][] {
   const rows = view(
     COLUMNS,
-    (call) => visibleTables(catalog, principalOf(call)).flatMap(rowsOf),
+    (call) =>
+      visibleTables(catalog, principalOf(call))
+        .flatMap((table) => withPartitionTables(table, catalog))
+        .flatMap(rowsOf),
     OPEN,
   );
   return [["system.indexes", rows]];

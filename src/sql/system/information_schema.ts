@@ -25,6 +25,7 @@ import {
 } from "../../types/mod.ts";
 import type { SystemCall, SystemView } from "../bind/bound.ts";
 import { replacesChange } from "../bind/change/triggered_view.ts";
+import { withPartitionTables } from "../names/partition_tables.ts";
 import { isPartition } from "../names/partitions.ts";
 import { isViewInForce, type ShownView, type ViewDeps, visibleViews } from "../names/views.ts";
 import { routinesOfSchema } from "./function_views.ts";
@@ -362,8 +363,18 @@ function tableConstraints({ catalog }: SchemaViewDeps): SystemView {
       ["enforced", TEXT],
       ["nulls_distinct", TEXT],
     ],
-    (call) => visibleTables(catalog, principalOf(call)).flatMap(constraintsOf),
+    (call) => visibleConstrained(catalog, call).flatMap(constraintsOf),
     OPEN,
+  );
+}
+
+/** Returns the tables and partitions whose constraints the caller may see. */
+function visibleConstrained(
+  catalog: Catalog,
+  call: Parameters<typeof principalOf>[0],
+): readonly TableEntry[] {
+  return visibleTables(catalog, principalOf(call)).flatMap((table) =>
+    withPartitionTables(table, catalog),
   );
 }
 
@@ -394,7 +405,7 @@ function keyColumnUsage({ catalog }: SchemaViewDeps): SystemView {
       ["position_in_unique_constraint", INT],
     ],
     (call) =>
-      visibleTables(catalog, principalOf(call)).flatMap((table): Row[] =>
+      visibleConstrained(catalog, call).flatMap((table): Row[] =>
         [
           ...[...keyOf(table), ...uniqueOf(table)].map(({ columnIds, name }) => ({
             name,
@@ -521,7 +532,7 @@ function checkConstraints({ catalog }: SchemaViewDeps): SystemView {
   return view(
     [...CONSTRAINT_COLUMNS, ["check_clause", TEXT]],
     (call) =>
-      visibleTables(catalog, principalOf(call)).flatMap((table): Row[] =>
+      visibleConstrained(catalog, call).flatMap((table): Row[] =>
         table.checks.map(({ name, sql }) => constraintRow(table, name, sql)),
       ),
     OPEN,

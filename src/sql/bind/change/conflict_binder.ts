@@ -7,6 +7,7 @@ import {
   declaredKeyOf,
   type IndexEntry,
   indexPartsOf,
+  KEY_INDEX_ID,
   keyNameOf,
   shownColumnsOf,
   type TableEntry,
@@ -130,16 +131,22 @@ function proposedIn(
 
 function targetOf(
   { on, _location }: OnConflictAction,
-  { named, table }: Pick<Target, "named" | "table">,
+  { named, table, view }: Pick<Target, "named" | "table" | "view">,
 ): ConflictTarget {
+  const partitionId = view?.relation.partition?.id;
+  const ofPartition = (table.partitionIndexes ?? []).filter(({ viewId }) => viewId === partitionId);
   const unique = (table.indexes ?? []).filter(
-    ({ isUnique, state }) => isUnique && state === "ready",
+    ({ indexId, isOfPartitions, isUnique, state }) =>
+      isUnique &&
+      state === "ready" &&
+      (isOfPartitions !== true || ofPartition.some((each) => each.indexId === indexId)),
   );
   if (on === undefined) return unique.length === 0 ? "key" : "any";
   if (on.type === "on constraint") {
     const { name } = on.constraint;
-    if (name === keyNameOf(table)) return "key";
-    const index = unique.find((each) => each.name === name);
+    const indexId = ofPartition.find((each) => each.name === name)?.indexId;
+    if (name === keyNameOf(table) || indexId === KEY_INDEX_ID) return "key";
+    const index = unique.find((each) => each.name === name || each.indexId === indexId);
     if (index !== undefined) return index;
     throw noConflictTarget(name, { position: on._location.start, table, unique });
   }
@@ -147,7 +154,7 @@ function targetOf(
   const parts = on.exprs.map((expr) => bindExpression(expr, context));
   const conditions = on.where === undefined ? [] : conjunctsOf(bindCondition(on.where, context));
   const isMeant = (index: IndexEntry): boolean => {
-    const ids = new Set(parts.map((part) => partIn(part, { table, index })));
+    const ids = new Set(parts.map((part) => partIn(part, asDefined(table, index))));
     const hasAll = index.columnIds.every((id) => ids.has(id));
     return hasAll && ids.size === index.columnIds.length;
   };
@@ -156,9 +163,13 @@ function targetOf(
   if (isKey && ids.size === table.primaryKey.length) return "key";
   // ON CONFLICT prefers an index over all rows, because it detects more conflicts than an index
   // with a condition.
+  const isWhole = (each: IndexEntry): boolean => asDefined(table, each).index.where === undefined;
   const index =
-    unique.find((each) => each.where === undefined && isMeant(each)) ??
-    unique.find((each) => isMeant(each) && guardsFor(table, each, conditions)?.length === 0);
+    unique.find((each) => isWhole(each) && isMeant(each)) ??
+    unique.find((each) => {
+      const defined = asDefined(table, each);
+      return isMeant(each) && guardsFor(defined.table, defined.index, conditions)?.length === 0;
+    });
   if (index !== undefined) return index;
   throw new DatabaseError(
     "INVALID_QUERY",
@@ -167,6 +178,21 @@ function targetOf(
       targetsOf(table, unique),
     { position: _location.start },
   );
+}
+
+/**
+ * Returns an index with the condition that its definition contains, without the bound of the
+ * partition to which the index is limited: every row that the statement writes is within the bound.
+ */
+function asDefined(
+  table: TableEntry,
+  index: IndexEntry,
+): { readonly table: TableEntry; readonly index: IndexEntry } {
+  const { where: _, within, ...rest } = index;
+  if (within === undefined) return { table, index };
+  const { where } = within;
+  // The parts of an index are cached for each table, and include its condition.
+  return { table: { ...table }, index: where === undefined ? rest : { ...rest, where } };
 }
 
 function columnOf(part: BoundExpression): number | undefined {

@@ -46,6 +46,8 @@ interface Check {
   readonly name: string;
   /** The names of the columns that the check reads, in table order. */
   readonly columns: readonly string[];
+  /** The name of the column if the check is that it is NOT NULL in a partition. */
+  readonly notNull?: string | undefined;
   readonly evaluate: Evaluator;
 }
 
@@ -96,6 +98,7 @@ export class TableRuntime {
       ...compileDomains(table),
       ...compileAcceptance(table),
       ...compileChecks(table),
+      ...compilePartitionChecks(table),
       ...compileKeys(table),
     ];
     this.#generated = compileGenerated(table);
@@ -243,7 +246,14 @@ export class TableRuntime {
     return undefined;
   }
 
-  #violates({ columns, kind, name }: Check): DatabaseError {
+  #violates({ columns, kind, name, notNull }: Check): DatabaseError {
+    if (notNull !== undefined) {
+      return new DatabaseError(
+        "NOT_NULL_VIOLATION",
+        `Cannot write a row to ${nameOf(this.table)}: column "${notNull}" must not be NULL in the ` +
+          "partition of the row",
+      );
+    }
     if (kind === "partition") {
       return new DatabaseError(
         "CHECK_VIOLATION",
@@ -443,6 +453,20 @@ function compileChecks(table: TableEntry, kind: Check["kind"] = "check"): Check[
       columns: columns.flatMap((column) => (read.has(column.id) ? [column.name] : [])),
       evaluate: compileExpression(condition, layout),
     };
+  });
+}
+
+/** Compiles the checks of single partitions, which hold for rows of all other partitions. */
+function compilePartitionChecks(table: TableEntry): Check[] {
+  const { partitionChecks = [], ...rest } = table;
+  const compiled = compileChecks({ ...rest, checks: partitionChecks });
+  const own = compileChecks({
+    ...rest,
+    checks: partitionChecks.map((each) => ({ ...each, sql: each.own })),
+  });
+  return compiled.map(({ evaluate, kind, name }, i): Check => {
+    const column = table.columns.find(({ columnId }) => columnId === partitionChecks[i]?.notNull);
+    return { kind, name, evaluate, columns: own[i]?.columns ?? [], notNull: column?.name };
   });
 }
 

@@ -286,6 +286,8 @@ export interface CreateIndexStatement extends AstNode {
   readonly isUnique: boolean;
   /** Set if CONCURRENTLY was written. The statement then cannot run in a transaction. */
   readonly isConcurrent?: true | undefined;
+  /** Set if ONLY was written: indexes of partitions are not attached to the new index. */
+  readonly only?: true | undefined;
   readonly ifNotExists?: true | undefined;
   /** The name of the index; absent if it is derived from the table and columns. */
   readonly name?: Name | undefined;
@@ -323,12 +325,14 @@ export interface IndexedColumn {
   readonly nulls?: "first" | "last" | undefined;
 }
 
-/** The statement ALTER INDEX … RENAME TO. */
+/** The statement ALTER INDEX … RENAME TO, or ALTER INDEX … ATTACH PARTITION. */
 export interface AlterIndexStatement extends AstNode {
   readonly type: "alter index";
   readonly name: QName;
   readonly ifExists?: true | undefined;
-  readonly to: Name;
+  readonly change:
+    | { readonly type: "rename"; readonly to: Name }
+    | { readonly type: "attach"; readonly partition: QName };
 }
 
 export interface DropIndexStatement extends AstNode {
@@ -387,6 +391,8 @@ export interface AlterTableStatement extends AstNode {
   /** Whether the statement is ALTER MATERIALIZED VIEW. */
   readonly isMaterialized?: true | undefined;
   readonly table: QNameAliased;
+  /** Set if ONLY was written: indexes of partitions are not attached to a new constraint. */
+  readonly only?: true | undefined;
   readonly ifExists?: true | undefined;
   readonly changes: readonly TableAlteration[];
 }

@@ -114,7 +114,8 @@ export function definitionText(statement: DefinitionStatement): string {
       const kind = tableText(statement.kind, statement.isMaterialized);
       const changes = statement.changes.map(alterationText).join(", ");
       const ie = flag(statement.ifExists, "IF EXISTS ");
-      return `ALTER ${kind} ${ie}${qnameText(statement.table)} ${changes}`;
+      const only = flag(statement.only, "ONLY ");
+      return `ALTER ${kind} ${ie}${only}${qnameText(statement.table)} ${changes}`;
     }
     case "refresh materialized view":
       return refreshText(statement);
@@ -219,7 +220,12 @@ function indexText(
 ): string {
   if (statement.type === "alter index") {
     const ie = flag(statement.ifExists, "IF EXISTS ");
-    return `ALTER INDEX ${ie}${qnameText(statement.name)} RENAME TO ${nameText(statement.to.name)}`;
+    const { change, name } = statement;
+    const changed =
+      change.type === "rename"
+        ? `RENAME TO ${nameText(change.to.name)}`
+        : `ATTACH PARTITION ${qnameText(change.partition)}`;
+    return `ALTER INDEX ${ie}${qnameText(name)} ${changed}`;
   }
   if (statement.type === "drop index") {
     const ie = flag(statement.ifExists, "IF EXISTS ");
@@ -240,7 +246,7 @@ function indexText(
   const condition = where === undefined ? "" : ` WHERE ${expressionToSql(where.expr)}`;
   const clauses = `${includedText(included)}${flag(equalNulls, " NULLS NOT DISTINCT")}`;
   const concurrently = flag(statement.isConcurrent, "CONCURRENTLY ");
-  return `CREATE ${unique}INDEX ${concurrently}${ine}${named}ON ${qnameText(table)} (${list.join(", ")})${clauses}${condition}`;
+  return `CREATE ${unique}INDEX ${concurrently}${ine}${named}ON ${flag(statement.only, "ONLY ")}${qnameText(table)} (${list.join(", ")})${clauses}${condition}`;
 }
 
 function otherText(statement: OtherDefinition): string {
