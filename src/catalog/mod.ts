@@ -132,7 +132,13 @@ export type {
 } from "./topic_entries.ts";
 export { type TopicOptions, topicOptionsFrom, topicPayloadFrom } from "./topic_options.ts";
 export type { TriggerEntry, TriggerEvent } from "./trigger_entries.ts";
-export { resetViewRights, viewRightsFrom } from "./view_options.ts";
+export {
+  checkOptionFrom,
+  resetCheckOption,
+  resetViewRights,
+  type ViewOptionsPlace,
+  viewRightsFrom,
+} from "./view_options.ts";
 export {
   checkSecret,
   type WebhookOptions,

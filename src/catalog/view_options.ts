@@ -5,7 +5,7 @@
  * ignored: unknown options and values out of range are refused.
  */
 import { DatabaseError } from "../base/errors.ts";
-import type { ViewLevel, ViewRights } from "./entries.ts";
+import type { ViewEntry, ViewLevel, ViewRights } from "./entries.ts";
 import { type OptionSetting, placeOf, refuseTwice, wordFrom } from "./option_settings.ts";
 
 const LEVELS: readonly ViewLevel[] = ["PUBLIC", "PRIVATE", "DBA"];
@@ -39,6 +39,7 @@ export function viewRightsFrom(
     const name = optionNamed(setting);
     if (name === "SECURITY_INVOKER") isOfReader = isOn(setting);
     else if (name === "ACCESS_LEVEL") level = setting;
+    else if (name === "CHECK_OPTION") wordFrom(setting, CHECKS);
     // The `security_barrier` option has no effect, because every view is a security barrier, but
     // its value is checked.
     else isOn(setting);
@@ -66,7 +67,33 @@ export function resetViewRights(
   return { owner, accessLevel: reset.has("ACCESS_LEVEL") ? DEFAULT_LEVEL : before.accessLevel };
 }
 
-const NAMES = ["SECURITY_INVOKER", "SECURITY_BARRIER", "ACCESS_LEVEL"] as const;
+/**
+ * Returns how a view checks written rows after `WITH (…)` or `SET (…)`.
+ *
+ * @param before How the view checked them before.
+ * @throws {DatabaseError} INVALID_OPTION
+ */
+export function checkOptionFrom(
+  settings: readonly OptionSetting[],
+  before?: CheckOption,
+): CheckOption {
+  const setting = settings.find((each) => optionNamed(each) === "CHECK_OPTION");
+  return setting === undefined ? before : wordFrom(setting, CHECKS);
+}
+
+/** Returns how a view checks written rows after `RESET (…)`. */
+export function resetCheckOption(
+  names: readonly Omit<OptionSetting, "value">[],
+  before: CheckOption,
+): CheckOption {
+  return names.some((each) => optionNamed(each) === "CHECK_OPTION") ? undefined : before;
+}
+
+type CheckOption = ViewEntry["checkOption"];
+
+const CHECKS = ["local", "cascaded"] as const;
+
+const NAMES = ["SECURITY_INVOKER", "SECURITY_BARRIER", "ACCESS_LEVEL", "CHECK_OPTION"] as const;
 
 function optionNamed(setting: Omit<OptionSetting, "value">): (typeof NAMES)[number] {
   const given = setting.name.toUpperCase();
@@ -74,10 +101,8 @@ function optionNamed(setting: Omit<OptionSetting, "value">): (typeof NAMES)[numb
   if (known !== undefined) return known;
   throw new DatabaseError(
     "INVALID_OPTION",
-    given === "CHECK_OPTION"
-      ? "Cannot set CHECK_OPTION as an option of a view: write WITH CHECK OPTION after the query"
-      : `Cannot set option ${JSON.stringify(setting.name)} on a view: the options are ` +
-          NAMES.join(", "),
+    `Cannot set option ${JSON.stringify(setting.name)} on a view: the options are ` +
+      NAMES.join(", "),
     placeOf(setting),
   );
 }

@@ -19,6 +19,9 @@
  * On Tidemark, a temporary table is replaced by an ordinary one, which is dropped at the end of
  * its script. Until then, an ordinary table of the same name has another name.
  *
+ * If an omitted statement should have made one of several objects that a statement drops, Tidemark
+ * drops the others.
+ *
  * In a transaction, a failure of Tidemark alone is undone, so that the statements after it are
  * compared.
  *
@@ -57,6 +60,12 @@ const totals = { queries: noCounts(), others: noCounts() };
 
 /** Matches a setting that Tidemark accepts without effect. */
 const WITHOUT_EFFECT = /\bextra_float_digits\b/i;
+
+/**
+ * Matches the beginning of a statement that drops several objects. If an omitted statement should
+ * have made one of them, the others are dropped without it.
+ */
+const DROP_OF_SEVERAL = /^drop\s+(?:table|view|function|sequence|type)\b(?!\s+if\b)(?=[^;(]*,)/i;
 
 await using postgres = await openPostgresPlayer();
 await using tidemark = await openTidemarkPlayer();
@@ -114,6 +123,10 @@ async function playStatement(
   }
   await settle(last, theirs);
   const verdict = judge.judge(sql, ours, theirs);
+  if (verdict === "omitted" && ours.kind === "failure" && theirs.kind === "rows") {
+    const others = changed.sql.replace(DROP_OF_SEVERAL, "$& IF EXISTS");
+    if (others !== changed.sql) await tidemark.play({ ...changed, sql: others });
+  }
   if (verdict === "alike") return verdict;
   const cause = verdict === "listed" ? causeOf({ sql, ours, theirs }) : undefined;
   const told =

@@ -244,6 +244,30 @@ describe("views WITH CHECK OPTION test the rows that are written", () => {
     ).toStartWith("CHECK_VIOLATION");
   });
 
+  test("CHECK_OPTION is also an option of the view, which SET and RESET change", async () => {
+    await engine.run(
+      "CREATE VIEW app.o WITH (check_option = local) AS SELECT a, b FROM app.v WHERE b <> 'x'",
+    );
+    const kept = "SELECT check_option FROM information_schema.views WHERE table_name = 'o'";
+    expect(await engine.failure("INSERT INTO app.o VALUES (5, 'x')")).toStartWith("CHECK");
+    await engine.run(
+      "INSERT INTO app.o VALUES (-5, 'y'); ALTER VIEW app.o SET (check_option = cascaded)",
+    );
+    expect(await engine.rows(kept)).toEqual([["CASCADED"]]);
+    expect(await engine.failure("INSERT INTO app.o VALUES (-6, 'y')")).toStartWith("CHECK");
+    await engine.run("ALTER VIEW app.o RESET (check_option); INSERT INTO app.o VALUES (6, 'x')");
+    expect(await engine.rows(kept)).toEqual([["NONE"]]);
+    for (const sql of [
+      "CREATE VIEW app.p WITH (check_option = local) AS SELECT a FROM app.v LIMIT 1",
+      "CREATE VIEW app.p AS SELECT DISTINCT a FROM app.v WITH CHECK OPTION",
+    ]) {
+      expect(await engine.failure(sql)).toStartWith("INVALID_DEFINITION");
+    }
+    const both = "CREATE VIEW app.p WITH (check_option = local) AS TABLE app.v WITH CHECK OPTION";
+    expect(await engine.failure(both)).toStartWith("INVALID_OPTION");
+    await engine.run("DROP VIEW app.o; DELETE FROM app.t WHERE a IN (-5, 6)");
+  });
+
   test("rows that meet the conditions are written, and LOCAL tests no view in the view", async () => {
     await engine.run(
       "INSERT INTO app.k (aa, bb) VALUES (8, 'H'); INSERT INTO app.l VALUES (-7, 'G')",

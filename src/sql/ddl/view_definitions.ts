@@ -13,10 +13,13 @@ import {
   type Catalog,
   checkColumnName,
   checkObjectName,
+  checkOptionFrom,
+  type OptionSetting,
+  resetCheckOption,
   resetViewRights,
   type TableEntry,
   type ViewEntry,
-  type ViewRights,
+  type ViewOptionsPlace,
   type ViewTable,
   viewRightsFrom,
 } from "../../catalog/mod.ts";
@@ -35,7 +38,14 @@ import type { RequestLedger } from "../execute/context/request_ledger.ts";
 import { isPartition } from "../names/partitions.ts";
 import { findNamespace, requireHolder } from "../names/table_names.ts";
 import { refuseTopicName } from "../names/topics.ts";
-import { dependentsOf, depsOf, shapeOf, type ViewDeps, type ViewShape } from "../names/views.ts";
+import {
+  dependentsOf,
+  depsOf,
+  shapeOf,
+  type ViewDeps,
+  type ViewShape,
+  viewRelation,
+} from "../names/views.ts";
 import type {
   AlterViewStatement,
   CreateViewStatement,
@@ -114,8 +124,17 @@ export function createView(
       { position },
     );
   }
-  const ownRights = viewRightsFrom(optionSettings(node.options), { owner: call.principal.userId });
-  const content = contentOf(node, call, deps);
+  const settings = optionSettings(node.options);
+  const ownRights = viewRightsFrom(settings, { owner: call.principal.userId });
+  if (node.checkOption !== undefined && checkOptionFrom(settings) !== undefined) {
+    throw new DatabaseError(
+      "INVALID_OPTION",
+      `Cannot create view ${shown}: WITH CHECK OPTION and the option CHECK_OPTION are both given`,
+      { position, hint: "write only one of them" },
+    );
+  }
+  const checkOption = node.checkOption ?? checkOptionFrom(settings);
+  const content = contentOf({ ...node, checkOption }, call, deps);
   const entryOf = (viewId: number): ViewEntry => {
     const nowMs = clock.nowMs();
     return {
@@ -126,7 +145,7 @@ export function createView(
       name,
       sql: node.source,
       searchNamespace: call.namespace,
-      checkOption: node.checkOption,
+      checkOption,
       triggers: before?.triggers,
       comment: before?.comment,
       createdBy: call.principal.userId,
@@ -151,7 +170,12 @@ function contentOf(
   const { content, query } = storedContent(call, deps, {
     bind: (place) => {
       const bound = bindQuery(node.query, { ...place, isOutermost: false });
-      requireCheckable(node, place.source, call.namespace);
+      if (node.checkOption !== undefined) {
+        const { name } = node;
+        const shown = `${name.schema ?? call.namespace}.${name.name}`;
+        const view = { query: node.query, source: place.source };
+        requireCheckable(view, shown, name._location.start);
+      }
       return bound;
     },
   });
@@ -163,18 +187,17 @@ function contentOf(
  * @throws {DatabaseError} INVALID_DEFINITION
  */
 function requireCheckable(
-  { checkOption, name, query }: CreateViewStatement,
-  source: RelationSource,
-  namespace: string,
+  view: Parameters<typeof reasonAgainst>[0],
+  shown: string,
+  position: number,
 ): void {
-  if (checkOption === undefined) return;
-  const reason = reasonAgainst({ query, source });
+  const reason = reasonAgainst(view);
   if (reason === undefined) return;
   throw new DatabaseError(
     "INVALID_DEFINITION",
-    `Cannot create view ${name.schema ?? namespace}.${name.name} WITH CHECK OPTION: ${reason}, ` +
-      "so that no rows can be written through it",
-    { position: name._location.start, hint: "omit WITH CHECK OPTION", sqlstate: "0A000" },
+    `Cannot define view ${shown} WITH CHECK OPTION: ${reason}, so that no rows can be written ` +
+      "through it",
+    { position, hint: "omit WITH CHECK OPTION", sqlstate: "0A000" },
   );
 }
 
@@ -422,21 +445,46 @@ export function alterView(
     return () => `View ${name.schema ?? namespace}.${name.name} does not exist`;
   }
   if (change.type === "rename") return renameView(found, change.to, deps);
+  const position = name._location.start;
   const given = { before: found.ownRights, owner: principal.userId };
-  const ownRights =
+  const altered =
     change.type === "set options"
-      ? viewRightsFrom(optionSettings(change.options), given)
-      : resetViewRights(resetNames(change), given);
-  return setViewRights(found, ownRights, { principal, position: name._location.start, deps });
+      ? setOptions(found, optionSettings(change.options), given)
+      : resetOptions(found, resetNames(change), given);
+  if (altered.checkOption !== undefined) {
+    const view = viewRelation(found, depsOf(catalog, systemViews.find));
+    requireCheckable(view, view.name, position);
+  }
+  return changeOptions(found, altered, { principal, position, deps });
+}
+
+type ViewSettings = Pick<ViewEntry, "checkOption" | "ownRights">;
+
+function setOptions(
+  { checkOption }: ViewEntry,
+  settings: readonly OptionSetting[],
+  given: ViewOptionsPlace,
+): ViewSettings {
+  const ownRights = viewRightsFrom(settings, given);
+  return { ownRights, checkOption: checkOptionFrom(settings, checkOption) };
+}
+
+function resetOptions(
+  { checkOption }: ViewEntry,
+  names: ReturnType<typeof resetNames>,
+  given: ViewOptionsPlace,
+): ViewSettings {
+  const ownRights = resetViewRights(names, given);
+  return { ownRights, checkOption: resetCheckOption(names, checkOption) };
 }
 
 /**
- * Changes whether a view runs with its owner's rights. The caller becomes the owner and therefore
- * needs rights to all objects that the view reads.
+ * Changes the options of a view. If it runs with its owner's rights, the caller becomes the owner
+ * and therefore needs rights to all objects that the view reads.
  */
-function setViewRights(
+function changeOptions(
   before: ViewEntry,
-  ownRights: ViewRights | undefined,
+  { checkOption, ownRights }: ViewSettings,
   {
     deps,
     position,
@@ -455,7 +503,7 @@ function setViewRights(
     );
   }
   return () => {
-    redefineView(deps, { ...found, ownRights, updatedAtMs: clock.nowMs() });
+    redefineView(deps, { ...found, checkOption, ownRights, updatedAtMs: clock.nowMs() });
     return `View ${found.namespace}.${found.name} altered`;
   };
 }
