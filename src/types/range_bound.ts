@@ -130,6 +130,7 @@ export function boundOfKey(bound: DataType, { details, key }: BoundKey): Value {
 /** The character for 0 in the keys of numbers, which are in base 64. */
 const FIRST_DIGIT = 48;
 const DIGIT_BITS = 6;
+const DIGIT_RANGE = 2 ** DIGIT_BITS;
 const INT_DIGITS = 6;
 const LOW_DIGITS = 5;
 const LOW_RANGE = 2 ** (LOW_DIGITS * DIGIT_BITS);
@@ -201,34 +202,51 @@ function flipped(whole: bigint): bigint {
 /** The bytes that stand for themselves in a key: "#" to "}". */
 const PLAIN_MIN = 0x23;
 const PLAIN_MAX = 0x7d;
-const LOW_MARK = '"';
-const HIGH_MARK = "~";
+const LOW_MARK = 0x22;
+const HIGH_MARK = 0x7e;
+
+/** The maximum number of characters for a byte. */
+const ESCAPED_LENGTH_MAX = 3;
 
 /**
  * Writes bytes as characters above "!" that sort like the bytes. A byte below "#" becomes a quote
  * and one character, and a byte above "}" becomes "~" and two characters.
  */
 function escaped(bytes: Uint8Array): string {
-  let text = "";
+  const characters = Buffer.allocUnsafe(ESCAPED_LENGTH_MAX * bytes.length);
+  let length = 0;
   for (const byte of bytes) {
-    if (byte < PLAIN_MIN) text += LOW_MARK + String.fromCharCode(FIRST_DIGIT + byte);
-    else if (byte <= PLAIN_MAX) text += String.fromCharCode(byte);
-    else text += HIGH_MARK + digitsOf(byte, 2);
+    if (byte < PLAIN_MIN) {
+      characters[length] = LOW_MARK;
+      characters[length + 1] = FIRST_DIGIT + byte;
+      length += 2;
+    } else if (byte <= PLAIN_MAX) {
+      characters[length] = byte;
+      length += 1;
+    } else {
+      characters[length] = HIGH_MARK;
+      characters[length + 1] = FIRST_DIGIT + (byte >> DIGIT_BITS);
+      characters[length + 2] = FIRST_DIGIT + (byte % DIGIT_RANGE);
+      length += 3;
+    }
   }
-  return text;
+  return characters.toString("latin1", 0, length);
 }
 
 function unescaped(text: string): Buffer {
-  const bytes: number[] = [];
+  const bytes = Buffer.allocUnsafe(text.length);
+  let length = 0;
+  const digitAt = (at: number): number => text.charCodeAt(at) - FIRST_DIGIT;
   for (let at = 0; at < text.length; at += 1) {
-    const character = text.charAt(at);
-    if (character === LOW_MARK) {
+    const code = text.charCodeAt(at);
+    if (code === LOW_MARK) {
+      bytes[length] = digitAt(at + 1);
       at += 1;
-      bytes.push(text.charCodeAt(at) - FIRST_DIGIT);
-    } else if (character === HIGH_MARK) {
-      bytes.push(numberOf(text.slice(at + 1, at + 3)));
+    } else if (code === HIGH_MARK) {
+      bytes[length] = (digitAt(at + 1) << DIGIT_BITS) + digitAt(at + 2);
       at += 2;
-    } else bytes.push(text.charCodeAt(at));
+    } else bytes[length] = code;
+    length += 1;
   }
-  return Buffer.from(bytes);
+  return bytes.subarray(0, length);
 }

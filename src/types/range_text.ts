@@ -15,7 +15,7 @@ import {
   unboundedEnd,
   valueOfRanges,
 } from "./range.ts";
-import { unquoted } from "./row_text.ts";
+import { writtenPart } from "./row_text.ts";
 import type { Value } from "./value.ts";
 
 export function textFromRange(
@@ -51,8 +51,8 @@ export function rangeFromText(
   return new RangeReader(type, text, read).value();
 }
 
-/** Each character can match only one part of the pattern, so matching never backtracks. */
-const BOUND_TEXT = /(?:"(?:[^"\\]|""|\\[\s\S])*"|\\[\s\S]|[^,)\]"\\])*/y;
+/** The characters that end a bound outside quotes. */
+const BOUND_ENDS = ",)]";
 
 const BLANK = /\s*/y;
 
@@ -122,10 +122,11 @@ class RangeReader {
 
   /** Reads the text of a bound; undefined if there is none. */
   #boundText(): string | undefined {
-    BOUND_TEXT.lastIndex = this.#at;
-    const [written = ""] = BOUND_TEXT.exec(this.#text) ?? [];
-    this.#at += written.length;
-    return written === "" ? undefined : unquoted(written);
+    const part = writtenPart(this.#text, this.#at, BOUND_ENDS);
+    if (part === undefined) throw this.#malformed();
+    const isEmpty = part.end === this.#at;
+    this.#at = part.end;
+    return isEmpty ? undefined : part.text;
   }
 
   #end(text: string | undefined, isIncluded: boolean, isLower: boolean): RangeEnd {

@@ -22,33 +22,59 @@ export function cellsFromRowText(text: string): (string | null)[] | undefined {
   if (!trimmed.startsWith("(") || !trimmed.endsWith(")")) return undefined;
   const cells: (string | null)[] = [];
   for (let at = 1; ; at += 1) {
-    CELL.lastIndex = at;
-    const [written = ""] = CELL.exec(trimmed) ?? [];
-    cells.push(written === "" ? null : unquoted(written));
-    at += written.length;
+    const cell = writtenPart(trimmed, at, CELL_ENDS);
+    if (cell === undefined) return undefined;
+    cells.push(cell.end === at ? null : cell.text);
+    at = cell.end;
     if (at === trimmed.length - 1) return isEmptyRow(cells) ? [] : cells;
     if (trimmed[at] !== ",") return undefined;
   }
 }
 
-/**
- * Matches a cell: quoted parts, in which quotes are doubled or escaped, and unquoted characters.
- */
-const CELL = /(?:"(?:[^"\\]|""|\\[\s\S])*"|\\[\s\S]|[^(),"\\])*/y;
+/** The characters that end a cell outside quotes. */
+const CELL_ENDS = "(),";
 
 function isEmptyRow(cells: readonly (string | null)[]): boolean {
   return cells.length === 1 && cells[0] === null;
 }
 
-/** Matches the parts of a cell: quoted text, an escaped character, and plain text. */
-const PART = /"((?:[^"\\]|""|\\[\s\S])*)"|\\([\s\S])|([^"\\]+)/g;
+/** A part of a text, such as a cell of a row, without its quotes and backslashes. */
+export interface WrittenPart {
+  readonly text: string;
+  /** The position behind the part. */
+  readonly end: number;
+}
 
-/** Removes the quotes and backslashes that protect special characters. */
-export function unquoted(written: string): string {
-  return written.replaceAll(PART, (_, inQuotes?: string, escaped?: string, plain?: string) => {
-    if (inQuotes === undefined) return escaped ?? plain ?? "";
-    return inQuotes.replaceAll(/""|\\([\s\S])/g, (_match, character?: string) => character ?? '"');
-  });
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+
+/**
+ * Reads a part of a text up to a character of `ends`, or up to the end of the text. Quotes and
+ * backslashes protect special characters, and within quotes, a quote is doubled or escaped. The
+ * time is proportional to the length of the part. Returns undefined if a quote is not closed, or
+ * nothing follows a backslash.
+ */
+export function writtenPart(text: string, from: number, ends: string): WrittenPart | undefined {
+  let read = "";
+  let isQuoted = false;
+  let start = from;
+  let at = from;
+  for (; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code === BACKSLASH) {
+      if (at + 1 === text.length) return undefined;
+      read += text.slice(start, at);
+      at += 1;
+      start = at;
+    } else if (code === QUOTE) {
+      read += text.slice(start, at);
+      const isDoubled = isQuoted && text.charCodeAt(at + 1) === QUOTE;
+      if (isDoubled) at += 1;
+      else isQuoted = !isQuoted;
+      start = isDoubled ? at : at + 1;
+    } else if (!isQuoted && ends.includes(text.charAt(at))) break;
+  }
+  return isQuoted ? undefined : { text: read + text.slice(start, at), end: at };
 }
 
 function quoted(text: string): string {
