@@ -160,6 +160,8 @@ export interface NamedObjects {
   readonly entries: readonly ViewEntry[];
   /** The partitions of tables that are not dropped, keyed by view id. */
   readonly partitions?: ReadonlyMap<number, PartitionViewEntry>;
+  /** Views, and the queries of materialized views, that use a dropped type. */
+  readonly users?: readonly ViewEntry[];
 }
 
 /**
@@ -181,8 +183,10 @@ export function withDependents(
 ): Omit<DroppedObjects, "message"> {
   const tables = new Map(named.tables);
   const partitions = [...(named.partitions?.values() ?? [])];
-  const viewIds = new Set([...named.entries, ...partitions].map(({ viewId }) => viewId));
-  const dependents = dependentsDropped(tables, { viewIds }, { catalog, principal });
+  const { entries, users = [] } = named;
+  for (const table of materializedAmong(users, catalog)) tables.set(table.tableId, table);
+  const viewIds = new Set([...entries, ...partitions, ...users].map(({ viewId }) => viewId));
+  const dependents = [...users, ...dependentsDropped(tables, { viewIds }, { catalog, principal })];
   const ids = new Set(tables.keys());
   const own = [...ids].flatMap((tableId) => partitionsOf(catalog, tableId));
   const gone = new Set([...viewIds, ...dependents.map(({ viewId }) => viewId)]);
@@ -211,7 +215,7 @@ export function withDependents(
     refuseTriggers(action, triggers, { position });
   }
 
-  const views = [...named.entries, ...dependents, ...own];
+  const views = [...entries, ...dependents, ...own];
   return {
     tables: [...tables.values()],
     views,

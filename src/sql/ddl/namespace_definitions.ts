@@ -22,7 +22,14 @@ import { isPartition } from "../names/partitions.ts";
 import { columnsTakingFrom } from "../names/sequences.ts";
 import { findNamespace } from "../names/table_names.ts";
 import { refuseDeadLetterTopics } from "../names/topics.ts";
-import { columnsOfType, functionsOfType, shownUsers, typesHolding, used } from "../names/types.ts";
+import {
+  columnsOfType,
+  functionsOfType,
+  shownUsers,
+  typesHolding,
+  used,
+  viewsNaming,
+} from "../names/types.ts";
 import { isFunction } from "../names/views.ts";
 import type {
   AlterNamespaceStatement,
@@ -248,11 +255,12 @@ function dropNamespace(
   }
   refuseDeadLetterTopics(catalog, topics, position);
   refuseNumberedElsewhere(name, catalog, { sequences, position });
-  refuseTypesUsedElsewhere(name, catalog, { types, position });
-  steps.dropped({
+  const dropped = steps.dropped({
     tables: new Map(tables.map((table) => [table.tableId, table])),
     entries: views.filter(isPlain),
+    users: viewsNaming(catalog, name, types),
   });
+  refuseTypesUsedElsewhere(name, catalog, { types, position, dropped });
   refusePartitionsOfOthers(name, catalog, { views, position });
   return async () => {
     await dropHeld(name, deps, steps);
@@ -299,26 +307,28 @@ async function dropHeld(
 ): Promise<void> {
   const pause = pauser(clock);
   for (;;) {
-    const { tables, topics, views } = heldBy(name, catalog);
+    const { tables, topics, types, views } = heldBy(name, catalog);
     if (topics.length > 0) {
       catalog.dropTopics(topics, store.issueSeq());
       topicAccess().topicsChanged();
       if (topics.some((topic) => topic.webhooks !== undefined)) webhooks().webhooksChanged();
     }
     // The partitions in the namespace are dropped together with their tables.
-    if (views.some(isPlain)) {
+    const isUsed = viewsNaming(catalog, name, types).length > 0;
+    if (views.some(isPlain) || isUsed) {
       await drop(() => {
-        const entries = heldBy(name, catalog).views.filter(isPlain);
-        return dropped({ tables: new Map(), entries });
+        const held = heldBy(name, catalog);
+        const users = viewsNaming(catalog, name, held.types);
+        return dropped({ tables: new Map(), entries: held.views.filter(isPlain), users });
       });
       checkCancelled();
       continue;
     }
     if (tables.length === 0) {
       // The sequences of the dropped tables are already gone, so only other sequences remain.
-      const { sequences, types } = heldBy(name, catalog);
+      const { sequences } = heldBy(name, catalog);
       catalog.dropSequences(sequences);
-      refuseTypesUsedElsewhere(name, catalog, { types, position: undefined });
+      refuseTypesUsedElsewhere(name, catalog, { types });
       catalog.dropTypes(types);
       return;
     }
@@ -356,18 +366,28 @@ function refuseNumberedElsewhere(
 }
 
 /**
- * Refuses to drop a namespace with types that are used in other namespaces.
+ * Refuses to drop a namespace with types that are used in other namespaces by objects that remain.
  *
  * @throws {DatabaseError} DEPENDENT_OBJECTS
  */
 function refuseTypesUsedElsewhere(
   name: string,
   catalog: Catalog,
-  { position, types }: { types: readonly TypeEntry[]; position: number | undefined },
+  {
+    dropped,
+    position,
+    types,
+  }: {
+    readonly types: readonly TypeEntry[];
+    readonly position?: number;
+    readonly dropped?: Pick<DroppedObjects, "tables">;
+  },
 ): void {
+  const gone = new Set(dropped?.tables.map(({ tableId }) => tableId));
+  const tables = catalog.tables().filter(({ tableId }) => !gone.has(tableId));
   const elsewhere = types
     .flatMap((type) => [
-      ...columnsOfType(catalog, type),
+      ...columnsOfType({ tables: () => tables }, type),
       ...typesHolding(catalog, type).map((each) => used("type", each)),
       ...functionsOfType(catalog, type),
     ])

@@ -318,6 +318,7 @@ function alteredType(
         naming: textsWithLabel(catalog, entry, label),
         principal,
         position: _location.start,
+        renamed: "label",
       });
       requireFreeLabel(labels, change.to, "rename");
       const renamed = { position: labels[at]?.position ?? 0, label: change.to.label };
@@ -353,7 +354,7 @@ export function requireRename(
   const position = _location.start;
   requireFreeName(catalog, { namespace, name, position }, "rename");
   const naming = textsNaming(catalog, entry);
-  refuseNamed(`${kind} ${namespace}.${entry.name}`, { naming, principal, position });
+  refuseNamed(`${kind} ${namespace}.${entry.name}`, { naming, principal, position, renamed: kind });
 }
 
 /**
@@ -367,7 +368,13 @@ function refuseNamed(
     naming,
     position,
     principal,
-  }: { naming: readonly TypeUser[]; principal: Principal; position: number },
+    renamed,
+  }: {
+    readonly naming: readonly TypeUser[];
+    readonly principal: Principal;
+    readonly position: number;
+    readonly renamed: "domain" | "label" | "type";
+  },
 ): void {
   requireReach(principal, naming, { action: `rename ${what}`, position });
   if (naming.length === 0) return;
@@ -375,7 +382,7 @@ function refuseNamed(
     "DEPENDENT_OBJECTS",
     `Cannot rename ${what}: its name is used in a DEFAULT, a condition or a query of ` +
       shownUsers(naming),
-    { position, hint: "drop these objects, rename the label, then create the objects again" },
+    { position, hint: `drop these objects, rename the ${renamed}, then create the objects again` },
   );
 }
 

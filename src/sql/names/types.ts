@@ -10,6 +10,7 @@ import type {
   RoutineType,
   TableEntry,
   TypeEntry,
+  ViewEntry,
 } from "../../catalog/mod.ts";
 import {
   collationsNamedIn,
@@ -133,10 +134,37 @@ export function functionsOfType(
 export function textsNaming(catalog: TextHolders, entry: TypeEntry): TypeUser[] {
   const { name, namespace } = entry;
   return textsWhere(catalog, (tree) =>
-    [...typeNamesIn(tree), ...collationsNamedIn(tree), ...constructorNames(entry, tree)].some(
+    namesOfTypes(entry, tree).some(
       (node) => node.name === name && (node.schema === undefined || node.schema === namespace),
     ),
   );
+}
+
+/**
+ * Returns the views and the queries of materialized views in other namespaces whose SQL refers to
+ * one of the types of a namespace.
+ */
+export function viewsNaming(
+  catalog: QueryCatalog,
+  namespace: string,
+  types: readonly TypeEntry[],
+): ViewEntry[] {
+  if (types.length === 0) return [];
+  const others = catalog
+    .storedQueries()
+    .filter((view) => view.namespace !== namespace && !isFunction(view));
+  return others.filter(({ searchNamespace, sql }) => {
+    const tree = treeOf(sql);
+    return types.some((entry) =>
+      namesOfTypes(entry, tree).some(({ name, schema = searchNamespace }) => {
+        return name === entry.name && schema === namespace;
+      }),
+    );
+  });
+}
+
+function namesOfTypes(entry: TypeEntry, tree: object): readonly Pick<QName, "name" | "schema">[] {
+  return [...typeNamesIn(tree), ...collationsNamedIn(tree), ...constructorNames(entry, tree)];
 }
 
 /** Whether a type is a range type or a multirange type. */
@@ -170,6 +198,13 @@ export function textsWithLabel(
   });
 }
 
+/** Parses the SQL of a view, of a function or of the query of a materialized view. */
+function treeOf(sql: string): object {
+  // The parser's limits apply only to requests. The stored texts were accepted when they were
+  // created.
+  return parseStatements(sql, { ...PARSE_LIMITS, sqlBytesMax: Number.POSITIVE_INFINITY });
+}
+
 type TextHolders = Pick<Catalog, "tables" | "topics"> & QueryCatalog;
 
 /**
@@ -186,14 +221,11 @@ function textsWhere(
     .filter((table) =>
       storedTexts(table).some(({ sql }) => holds(parseExpression(sql), [table.tableId])),
     );
-  // The parser's limits apply only to requests. The stored texts were accepted when they were
-  // created.
-  const limits = { ...PARSE_LIMITS, sqlBytesMax: Number.POSITIVE_INFINITY };
   const inQueries = catalog.storedQueries().filter(({ routine, sql, tables }) => {
     // The names in a program are resolved when it runs, so a program depends on no type.
     if (routine?.program !== undefined) return false;
     const tableIds = tables.map(({ tableId }) => tableId);
-    return holds(parseStatements(sql, limits), tableIds);
+    return holds(treeOf(sql), tableIds);
   });
   const inTopics = catalog
     .topics()

@@ -34,7 +34,7 @@ import { partitionsOf, tableParts } from "./partitions.ts";
 
 /** The parts of the catalog in which views look up names. */
 export interface ViewDeps {
-  readonly catalog: Pick<Catalog, "namespace" | "table" | "tableById">;
+  readonly catalog: Pick<Catalog, "definedType" | "namespace" | "table" | "tableById">;
   readonly view: (namespace: string, name: string) => ViewEntry | undefined;
   /** Returns the view or function with the given id. */
   readonly viewById: (viewId: number) => ViewEntry | undefined;
@@ -66,7 +66,11 @@ function queryOf(entry: ViewEntry, { catalog }: ViewDeps): SelectStatement {
   }
   const columns = entry.tables.flatMap(({ tableId }) => catalog.tableById(tableId)?.columns ?? []);
   const types = (entry.routine?.types ?? []).map((type) => ({ type }));
-  return withTypes(query, typesOf([...columns, ...types]));
+  const ofColumns = typesOf([...columns, ...types]);
+  return withTypes(query, (type) => {
+    const { name, schema = entry.searchNamespace } = type;
+    return catalog.definedType(schema, name) ?? ofColumns?.(type);
+  });
 }
 
 /** Returns a view as a relation for use in FROM. */

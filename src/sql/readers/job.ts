@@ -38,7 +38,7 @@ import type { Principal } from "../../auth/mod.ts";
 import type { LogFields } from "../../base/log.ts";
 import type { Seq } from "../../base/seq.ts";
 import type { SeqEra } from "../../base/seq_times.ts";
-import type { NamespaceEntry, TableEntry, ViewEntry } from "../../catalog/mod.ts";
+import type { DefinedType, NamespaceEntry, TableEntry, ViewEntry } from "../../catalog/mod.ts";
 import type { DroppedShares, SharedTable } from "../../storage/mod.ts";
 import type { ThreadFailure } from "../../threads/mod.ts";
 import type { Batch, DataType, Row, Value } from "../../types/mod.ts";
@@ -102,6 +102,8 @@ export interface NamedRelations {
   readonly tables: readonly TableEntry[];
   readonly views: readonly ViewEntry[];
   readonly systemViews: readonly NamedSystemView[];
+  /** The defined types that the texts of views and functions name, keyed by qualified name. */
+  readonly types: ReadonlyMap<string, DefinedType>;
 }
 
 export interface NamedSystemView extends Pick<SystemView, "columns" | "isOpen"> {

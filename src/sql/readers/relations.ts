@@ -8,6 +8,7 @@ import { defined } from "../../base/assert.ts";
 import { runToCompletion } from "../../base/steps.ts";
 import type {
   Catalog,
+  DefinedType,
   FunctionEntry,
   PartitionViewEntry,
   TableEntry,
@@ -34,6 +35,7 @@ interface RelationNames {
   readonly functionsNamed: (namespace: string, name: string) => readonly FunctionEntry[];
   readonly partitionsOf: (tableId: number) => readonly PartitionViewEntry[];
   readonly systemView: (namespace: string, name: string) => SystemView | undefined;
+  readonly definedType: (namespace: string, name: string) => DefinedType | undefined;
 }
 
 /** The operations of the catalog with which the event loop resolves names. */
@@ -61,6 +63,7 @@ export function relationsOf(
 ): NamedRelations {
   const tables = new Set<TableEntry>();
   const views = new Set<ViewEntry>();
+  const definedTypes = new Map<string, DefinedType>();
   const noting: RelationNames = {
     table: (inNamespace, name) => noted(tables, catalog.table(inNamespace, name)),
     tableById: (tableId) => noted(tables, catalog.tableById(tableId)),
@@ -77,6 +80,11 @@ export function relationsOf(
       return found;
     },
     systemView: (inNamespace, name) => systemViews.get(shownName({ namespace: inNamespace, name })),
+    definedType: (inNamespace, name) => {
+      const found = catalog.definedType(inNamespace, name);
+      if (found !== undefined) definedTypes.set(shownName({ namespace: inNamespace, name }), found);
+      return found;
+    },
   };
   const statement = new StatementBinding(types);
   const policies = new Map<string, readonly string[]>();
@@ -99,6 +107,7 @@ export function relationsOf(
     policies,
     tables: [...tables],
     views: [...views],
+    types: definedTypes,
     systemViews: Array.from(systemViews, ([name, { columns, isOpen }]) => ({
       name,
       columns,
@@ -136,6 +145,8 @@ export function depsIn(
     partitionsOf: (tableId) =>
       partitionsOf({ views: () => relations.views.filter((entry) => !isFunction(entry)) }, tableId),
     systemView: (inNamespace, name) => systemViews.get(shownName({ namespace: inNamespace, name })),
+    definedType: (inNamespace, name) =>
+      relations.types.get(shownName({ namespace: inNamespace, name })),
   };
   const statement = new StatementBinding(types, { statistics });
   const rights = rightsBy({
@@ -156,8 +167,8 @@ function depsOver(
     statement,
   }: { namespace: string; rights: RowRights; statement: StatementBinding },
 ): DmlDeps {
-  const { partitionsOf: listed, table, tableById } = names;
-  const catalog = { table, tableById, namespace: () => undefined };
+  const { definedType, partitionsOf: listed, table, tableById } = names;
+  const catalog = { definedType, table, tableById, namespace: () => undefined };
   const { systemView, view, viewById } = names;
   const viewDeps = { catalog, view, viewById, partitionsOf: listed, systemView };
   return {

@@ -182,6 +182,31 @@ test("DROP NAMESPACE drops its types, but not those that other namespaces use", 
   expect(await engine.rows("SELECT * FROM system.types WHERE namespace_id = 'gone'")).toEqual([]);
 });
 
+test("DROP NAMESPACE with CASCADE drops views that use its types, as in PostgreSQL", async () => {
+  await engine.run(
+    `CREATE NAMESPACE moods; CREATE TYPE moods.mood AS ENUM ('low'); CREATE TYPE moods.span AS RANGE (SUBTYPE = INT);
+     CREATE TYPE other.mood AS ENUM ('low');
+     CREATE SHARED TABLE other.days (id INT PRIMARY KEY, t TEXT)`,
+  );
+  await engine.run(
+    `CREATE VIEW other.low AS SELECT id FROM other.days WHERE t::moods.mood = 'low'::moods.mood`,
+  );
+  await engine.run(
+    `CREATE VIEW other.of_low AS SELECT id FROM other.low;
+     CREATE VIEW other.spans AS SELECT id, moods.span(id, id + 1) @> 1 AS has FROM other.days;
+     CREATE VIEW other.own AS SELECT id FROM other.days WHERE t::other.mood = 'low'::other.mood;
+     CREATE MATERIALIZED VIEW other.kept AS SELECT id, t::moods.mood AS m FROM other.days`,
+  );
+  await engine.run("DROP NAMESPACE moods CASCADE");
+  const left =
+    "SELECT table_name FROM information_schema.tables WHERE table_schema = 'other' ORDER BY 1";
+  const names = (await engine.rows(left)).flat();
+  expect(names).toContain("own");
+  for (const name of ["low", "of_low", "spans", "kept"]) expect(names).not.toContain(name);
+  expect(await engine.rows("SELECT * FROM system.types WHERE namespace_id = 'moods'")).toEqual([]);
+  await engine.run("DROP VIEW other.own; DROP TYPE other.mood");
+});
+
 test("types are listed with their labels and comments, and belong to their namespace", async () => {
   await engine.run(
     "CREATE TYPE other.size AS ENUM ('S', 'L'); COMMENT ON TYPE other.size IS 'of shirts'",
