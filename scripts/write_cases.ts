@@ -48,6 +48,7 @@ import { QUERIES } from "./write_cases/queries.ts";
 import { RANGE_TYPES } from "./write_cases/range_types.ts";
 import { RANGES } from "./write_cases/ranges.ts";
 import { RARER_TYPES } from "./write_cases/rarer_types.ts";
+import { ROW_TYPES } from "./write_cases/row_types.ts";
 import { ROW_CASES } from "./write_cases/rows.ts";
 import { SCALARS } from "./write_cases/scalars.ts";
 import { SMALL_WORDS } from "./write_cases/small_words.ts";
@@ -82,6 +83,7 @@ const REPEATING: ReadonlySet<string> = new Set([
   "range_types",
   "ranges",
   "rarer_types",
+  "row_types",
   "sql_functions",
   "text_search",
   "triggers",
@@ -112,6 +114,7 @@ const files = [
   KEY_CHANGES,
   MATERIALIZED_VIEWS,
   MERGES,
+  ROW_TYPES,
   ...ROW_CASES,
   ...WALK_CASES,
   ...EDGES,

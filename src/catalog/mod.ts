@@ -107,6 +107,7 @@ export type {
   StoredBounds,
 } from "./partition_entries.ts";
 export type { PolicyCommand, PolicyEntry, PolicyRole, PolicyTable } from "./policy_entries.ts";
+export { rowTypeOfTable, withPresentRows } from "./row_types.ts";
 export { seqErasIn, seqErasOf, seqTimesOf } from "./seq_eras.ts";
 export {
   type CountedSequence,

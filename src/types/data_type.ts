@@ -113,11 +113,14 @@ export interface RowField {
   readonly domain?: DomainType;
 }
 
-/** The name and id of a type defined by CREATE TYPE. */
+/** The name and id of a type defined by CREATE TYPE, or of the type of a table's rows. */
 export interface TypeLabel {
+  /** The id of the type or of the table. No type has the same id as a table. */
   readonly typeId: number;
   readonly namespace: string;
   readonly name: string;
+  /** Set for the type of a table's rows. No column can have such a type. */
+  readonly isOfTable?: true;
 }
 
 /** The name and id of a range type defined by CREATE TYPE, and those of its multirange type. */

@@ -490,6 +490,11 @@ export interface ExpressionContext {
   readonly bindInner?: BindInner | undefined;
   /** Returns the user-defined functions with a given name; absent where `bindInner` is absent. */
   readonly routinesNamed?: ((name: QName) => readonly CallableRoutine[]) | undefined;
+  /**
+   * Returns the row type of the table with a given name, and records that the statement reads the
+   * table; absent where `bindInner` is absent.
+   */
+  readonly rowTypeNamed?: ((name: QName) => DataType | undefined) | undefined;
   /** Resolves names that the scope does not contain. */
   readonly outer?: Correlation | undefined;
 }

@@ -6,6 +6,7 @@
  * about its rows.
  */
 import { accessLevelOf, type PolicyEntry, type TableEntry } from "../../catalog/mod.ts";
+import type { StatementBinding } from "./binding.ts";
 import type { ViewOwner } from "./bound.ts";
 
 export interface RowRights {
@@ -82,4 +83,16 @@ export function readerOf(
   { viewOwner }: Pick<RowRights, "viewOwner">,
 ): ViewOwner | undefined {
   return accessLevelOf(table) === undefined ? undefined : viewOwner;
+}
+
+/** Records that a statement reads a table, and which user needs the right to read it. */
+export function noteRight(
+  table: TableEntry,
+  { rights, statement }: { rights: RowRights; statement: Pick<StatementBinding, "requirements"> },
+): void {
+  statement.requirements.push(
+    rights.needsRight
+      ? { action: "read", table, viewOwner: readerOf(table, rights) }
+      : { action: "policy-read", table },
+  );
 }

@@ -156,6 +156,14 @@ export class Scope {
     throw this.#notFound(ref);
   }
 
+  /** Whether a reference begins with the name of a relation that has no such column. */
+  lacksColumn({ _location, name, table }: ExprRef): boolean {
+    const relation = table && this.relationNamed(table);
+    if (relation === undefined) return false;
+    const { columns, systemColumns } = relation;
+    return columnOf({ type: "ref", name, _location }, [columns, systemColumns]) === undefined;
+  }
+
   /** Like `resolve`, but returns undefined if the column does not exist. */
   find(ref: ExprRef): BoundColumn | undefined {
     if (ref.table !== undefined) {

@@ -405,7 +405,7 @@ function refuseNull(constraints: readonly ColumnConstraint[], name: string, why:
 export function requireStorable(type: DataType, node: AstNode, kind: TableKind): void {
   const position = node._location.start;
   const isUnscalar = type.kind === "array" && UNSCALAR.has(type.element.kind);
-  if (type.kind === "unknown" || isUnscalar || isNameless(type)) {
+  if (type.kind === "unknown" || isUnscalar || isUndefinedRow(type)) {
     throw new DatabaseError(
       "UNSUPPORTED_TYPE",
       `Cannot store values of type ${typeName(type)}: no table can have a column of this type`,
@@ -452,10 +452,10 @@ function holdsObjectName(type: DataType): boolean {
   return isObjectName(type);
 }
 
-/** Whether a type is, or contains, the anonymous row type of a query. */
-function isNameless(type: DataType): boolean {
-  if (type.kind === "array") return isNameless(type.element);
-  return type.kind === "row" && type.named === undefined;
+/** Whether a type is, or contains, the row type of a query or of a table. */
+function isUndefinedRow(type: DataType): boolean {
+  if (type.kind === "array") return isUndefinedRow(type.element);
+  return type.kind === "row" && (type.named === undefined || type.named.isOfTable === true);
 }
 
 /** Types that cannot be stored as array elements. */

@@ -9,12 +9,12 @@ import {
   type FunctionEntry,
   type PolymorphicType,
   type RoutineType,
-  shownColumnsOf,
+  rowTypeOfTable,
 } from "../../catalog/mod.ts";
 import { TEXT, typeName } from "../../types/mod.ts";
 import { domainOf, isBuiltInType, resolveType } from "../bind/expression/types.ts";
 import { isInput } from "../bind/query/routine_resolution.ts";
-import type { RelationSource } from "../bind/query/select_deps.ts";
+import { type RelationSource, tableNamed } from "../bind/query/select_deps.ts";
 import type { DataTypeDef, FunctionName, FunctionParameterNode } from "../parse/ast/ast.ts";
 
 /**
@@ -141,7 +141,10 @@ export function routineTypeOf(
     const ofTable = rowTypeOf(node, source);
     if (ofTable !== undefined) return ofTable;
   }
-  const type = resolveType(node);
+  const type = resolveType(node, (name) => {
+    const table = tableNamed(name, source);
+    return table && rowTypeOfTable(table);
+  });
   return { type, shown: typeName(type) };
 }
 
@@ -161,13 +164,7 @@ function rowTypeOf(
   node: Exclude<DataTypeDef, { kind: "array" }>,
   source: RelationSource,
 ): SignatureType | undefined {
-  try {
-    const table = source.table(node, node);
-    const fields = shownColumnsOf(table).map(({ name, type }) => ({ name, type }));
-    return { type: { kind: "row", fields }, shown: `${table.namespace}.${table.name}` };
-  } catch (error) {
-    // Ignoring the error is safe: the name may be the name of a type, which is resolved next.
-    if (error instanceof DatabaseError) return undefined;
-    throw error;
-  }
+  const table = tableNamed(node, source);
+  if (table === undefined) return undefined;
+  return { type: rowTypeOfTable(table), shown: `${table.namespace}.${table.name}` };
 }

@@ -10,13 +10,14 @@
 import { mayReadView, type Principal } from "../../auth/mod.ts";
 import { counted } from "../../base/counted.ts";
 import { DatabaseError } from "../../base/errors.ts";
-import type {
-  Catalog,
-  ColumnEntry,
-  FunctionEntry,
-  PartitionViewEntry,
-  TableEntry,
-  ViewEntry,
+import {
+  type Catalog,
+  type ColumnEntry,
+  type FunctionEntry,
+  type PartitionViewEntry,
+  type TableEntry,
+  type ViewEntry,
+  withPresentRows,
 } from "../../catalog/mod.ts";
 import type { DataType } from "../../types/mod.ts";
 import { StatementBinding } from "../bind/binding.ts";
@@ -99,7 +100,7 @@ const defaults = new WeakMap<FunctionEntry, readonly (Expr | undefined)[]>();
 
 /** Returns a function as a relation, for binding calls. */
 export function routineOf(entry: FunctionEntry, deps: ViewDeps): RoutineRelation {
-  const { routine } = entry;
+  const routine = withPresentRows(entry.routine, (tableId) => deps.catalog.tableById(tableId));
   let known = defaults.get(entry);
   if (known === undefined) {
     const find = typesOf(routine.types.map((type) => ({ type })));

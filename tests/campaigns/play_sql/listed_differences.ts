@@ -198,7 +198,11 @@ export const LISTED_DIFFERENCES: readonly ListedDifference[] = [
     /^\s*create\s+(?:type|domain)\b/i,
     /as a type name: .*begin with a letter/,
   ),
-  refused("a table is not a type", /\b(?:fullname|int8_tbl)\b/i, /there is no such type/),
+  refused(
+    "no column has the row type of a table",
+    /\b(?:fullname|int8_tbl)\b/i,
+    /there is no such type/,
+  ),
   refused("X'…' is a string of bytes", /\bx'/i, /pairs of hexadecimal digits/),
   refused("a key has no arrays", /\b(?:unique|partition\s+by)\b/i, /is not allowed there/),
   refused(

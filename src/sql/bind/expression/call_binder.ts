@@ -51,6 +51,7 @@ import { bindFunctionalCast } from "./functional_casts.ts";
 import { castArgument, fittingOf } from "./integer_parameters.ts";
 import { boundInOrder, checkNames } from "./named_arguments.ts";
 import { operatorOfCall } from "./operator_calls.ts";
+import { bindRow, fieldsOfValue, isColumn } from "./row_values.ts";
 import { bindExists } from "./subquery_binder.ts";
 import { arrayTypeOf } from "./types.ts";
 import { bindVariadic } from "./variadic_calls.ts";
@@ -206,8 +207,8 @@ function bindScalar(call: ExprCall, context: ExpressionContext, bind: Bind): Bou
   if (name === "pg_collation_for") return bindCollationFor(call, context, bind);
   const operator = operatorOfCall(call);
   if (operator !== undefined) return bind(operator, context);
-  const cast = bindFunctionalCast(call, context, bind);
-  if (cast !== undefined) return cast;
+  const other = bindFunctionalCast(call, context, bind) ?? bindFieldCall(call, context, bind);
+  if (other !== undefined) return other;
   // The arguments are not bound: a function known only from another database system may have
   // arguments with keywords that exist only there.
   if (!functionExists(name) && insteadOfFunction(name) !== undefined) {
@@ -219,13 +220,30 @@ function bindScalar(call: ExprCall, context: ExpressionContext, bind: Bind): Bou
     : bind;
   const args = boundInOrder(call, namedForm(name), (argument) => bindArgument(argument, context));
   if (call.isVariadic === true) return bindVariadic(call, args);
-  const [value, other] = args;
-  if (name === "nullif" && value !== undefined && other !== undefined && args.length === 2) {
-    return bindNullif(value, other, call);
+  const [value, unwanted] = args;
+  if (name === "nullif" && value !== undefined && unwanted !== undefined && args.length === 2) {
+    return bindNullif(value, unwanted, call);
   }
   const bound = bindFunction({ name, args, node: call });
   const isOfDefault = name === NEXTVAL && context.clause === "DEFAULT";
   return isOfDefault && bound.kind === "call" ? { ...bound, evaluate: nextOfDefault } : bound;
+}
+
+/** Binds `f(r)` as the field `f` of a row; undefined unless the row has such a field. */
+function bindFieldCall(
+  { args: [row, ...others], function: { name, schema } }: ExprCall,
+  context: ExpressionContext,
+  bind: Bind,
+): BoundExpression | undefined {
+  if (row === undefined || schema !== undefined || others.length > 0) return undefined;
+  if (functionExists(name)) return undefined;
+  const isRow =
+    row.type === "ref"
+      ? bindRow(row, context, bind) !== undefined || (row.star !== true && isColumn(row, context))
+      : row.type === "cast";
+  if (!isRow) return undefined;
+  const fields = fieldsOfValue(bind(row, context)) ?? [];
+  return fields.find((each) => each.name === name)?.expression;
 }
 
 function noteRequirements(

@@ -19,13 +19,13 @@ import {
   type Value,
   valueFromNumberText,
 } from "../../../types/mod.ts";
-import type { Expr, ExprCase, ExprCast, ExprList, ExprRef } from "../../parse/ast/ast.ts";
+import type { Expr, ExprCall, ExprCase, ExprCast, ExprList, ExprRef } from "../../parse/ast/ast.ts";
 import type { Bind, ExpressionContext } from "../binding.ts";
 import type { BoundConstant, BoundExpression } from "../bound_expressions.ts";
 import { columnValue } from "../bound_nodes.ts";
 import { argumentAt, resolveOuter } from "../query/correlation.ts";
 import { withoutExpansions } from "../query/expansions.ts";
-import { bindField } from "../query/table_function_binder.ts";
+import { bindField, callOfField } from "../query/table_function_binder.ts";
 import { bindSubscript } from "./array_binder.ts";
 import { arrayOfValues } from "./array_values.ts";
 import { bindCall, bindFunction } from "./call_binder.ts";
@@ -88,7 +88,7 @@ export const bindExpression: Bind = (expression, context) => {
 };
 
 function bindCast(expression: ExprCast, context: ExpressionContext): BoundExpression {
-  const declared = resolveType(expression.to);
+  const declared = resolveType(expression.to, context.rowTypeNamed);
   const operand =
     expression.operand.type === "array" && declared.kind === "array"
       ? bindArray(expression.operand, context, declared)
@@ -279,6 +279,8 @@ function bindColumn(ref: ExprRef, context: ExpressionContext): BoundExpression {
     columnValue(presenceColumn(relation, context.statement)),
   );
   if (tableOid !== undefined) return tableOid;
+  const call = callOnRow(ref, context);
+  if (call !== undefined) return bindExpression(call, context);
   const column = context.scope.lookup(ref);
   if (column === undefined) {
     const outer = resolveOuter(ref, context.outer);
@@ -290,6 +292,25 @@ function bindColumn(ref: ExprRef, context: ExpressionContext): BoundExpression {
     return columnValue(context.scope.resolve(ref));
   }
   return columnValue(column);
+}
+
+/**
+ * Returns `t.f` as the call `f(t)` if `t` is a relation without a column `f`, and `f` is a
+ * function; undefined for any other name.
+ */
+function callOnRow(
+  { _location, name, table }: ExprRef,
+  context: ExpressionContext,
+): ExprCall | undefined {
+  if (table === undefined || table.schema !== undefined) return undefined;
+  let around: ExpressionContext | undefined = context;
+  const ref: ExprRef = { type: "ref", table, name, _location };
+  while (around !== undefined && around.scope.relationNamed(table) === undefined) {
+    around = around.outer?.context;
+  }
+  if (around?.scope.lacksColumn(ref) !== true) return undefined;
+  const row: ExprRef = { type: "ref", name: table.name, _location };
+  return callOfField({ type: "field", row, name, _location }, context);
 }
 
 /**

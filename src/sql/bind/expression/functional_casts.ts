@@ -71,6 +71,10 @@ const FUNCTIONAL_CASTS: ReadonlyMap<string, DataType> = new Map<string, DataType
 /** The types that may be called as functions with a date and a time as arguments. */
 const MOMENTS: ReadonlySet<string> = new Set(["timestamp", "timestamptz"]);
 
+export function isFunctionalCast(name: string): boolean {
+  return FUNCTIONAL_CASTS.has(name);
+}
+
 /** Binds a call that names a type as a cast; undefined for any other call. */
 export function bindFunctionalCast(
   call: ExprCall,

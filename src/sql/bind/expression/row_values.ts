@@ -6,7 +6,15 @@
  * row of NULLs is not.
  */
 import { defined } from "../../../base/assert.ts";
-import { BOOLEAN, type RowField, type RowValue, TEXT, type Value } from "../../../types/mod.ts";
+import { rowTypeOfTable } from "../../../catalog/mod.ts";
+import {
+  BOOLEAN,
+  type RowField,
+  type RowValue,
+  TEXT,
+  type TypeLabel,
+  type Value,
+} from "../../../types/mod.ts";
 import type { Expr, ExprList, ExprRef } from "../../parse/ast/ast.ts";
 import type { Bind, ExpressionContext, StatementBinding } from "../binding.ts";
 import type { BoundOutput } from "../bound.ts";
@@ -27,6 +35,8 @@ export interface RowParts {
   }[];
   /** An expression that is NULL only if the row is missing; undefined if the row always exists. */
   readonly presence: BoundExpression | undefined;
+  /** The name of the table to which the row belongs, if it is a row of a table. */
+  readonly named?: TypeLabel | undefined;
 }
 
 /** Returns the row that an expression denotes; undefined if it denotes a single value. */
@@ -142,6 +152,7 @@ function namedRow(
         relation.isOpen === true && relation.node !== undefined
           ? columnValue(presenceColumn(relation, statement))
           : undefined,
+      named: labelOf(relation),
     };
   }
   const around = outer === undefined ? undefined : namedRow(ref, outer.context);
@@ -150,7 +161,15 @@ function namedRow(
   return {
     fields: around.fields.map(({ name, value }) => ({ name, value: outer.referTo(value) })),
     presence: around.presence === undefined ? undefined : outer.referTo(around.presence),
+    named: around.named,
   };
+}
+
+/** Returns the name of the type of a table's rows; undefined for any other relation. */
+function labelOf({ node }: ScopeRelation): TypeLabel | undefined {
+  if (node?.relation.kind !== "table") return undefined;
+  const type = rowTypeOfTable(node.relation.table);
+  return type.kind === "row" ? type.named : undefined;
 }
 
 /** Returns the row that a program variable contains. */
@@ -211,14 +230,14 @@ function marked(node: RelationNode, mark: BoundColumn, statement: StatementBindi
 }
 
 /** Returns a row as a single value, which is NULL if the row is missing. */
-export function valueOfRow({ fields, presence }: RowParts): BoundExpression {
+export function valueOfRow({ fields, named, presence }: RowParts): BoundExpression {
   const values = fields.map(({ value }) => value);
   const types = fields.map(({ name, value }): RowField => ({ name, type: value.type }));
   const isOptional = presence !== undefined;
   const source = fields.map(({ untyped, value }) => untyped ?? value);
   return {
     kind: "call",
-    type: { kind: "row", fields: types },
+    type: { kind: "row", fields: types, ...(named === undefined ? {} : { named }) },
     name: rowCallName(types),
     args: isOptional ? [presence, ...values] : values,
     ...(isOptional ? {} : { row: { args: values, values: source } }),

@@ -47,7 +47,7 @@ import {
   VARBIT,
   XML,
 } from "../../../types/mod.ts";
-import type { BasicDataTypeDef, DataTypeDef } from "../../parse/ast/ast.ts";
+import type { BasicDataTypeDef, DataTypeDef, QName } from "../../parse/ast/ast.ts";
 import { insteadOfType } from "../other_names.ts";
 import { typeWithCollation } from "./collation_names.ts";
 
@@ -145,29 +145,40 @@ export function isSerial(definition: DataTypeDef): boolean {
   return definition.kind !== "array" && isBuiltInType(definition) && SERIALS.has(definition.name);
 }
 
+/** Returns the row type of a table; undefined if there is no table of this name. */
+export type RowTypeFinder = (name: QName) => DataType | undefined;
+
 /**
  * Resolves a type definition to a data type.
  *
+ * @param rowTypeNamed Finds tables, whose names stand for their row types; undefined where no table
+ *   may be a type.
  * @throws {DatabaseError} UNSUPPORTED_TYPE if the type does not exist; INVALID_DEFINITION if a
  *   type parameter is out of range.
  */
-export function resolveType(definition: DataTypeDef): DataType {
+export function resolveType(definition: DataTypeDef, rowTypeNamed?: RowTypeFinder): DataType {
   const { collation } = definition;
-  const type = uncollatedType(definition);
+  const type = uncollatedType(definition, rowTypeNamed);
   return collation === undefined ? type : typeWithCollation(type, collation);
 }
 
-function uncollatedType(definition: DataTypeDef): DataType {
+function uncollatedType(
+  definition: DataTypeDef,
+  rowTypeNamed: RowTypeFinder | undefined,
+): DataType {
   if (definition.kind === "array") {
     refuseArrayOfDomain(definition.arrayOf);
-    return arrayTypeOf(resolveType(definition.arrayOf));
+    return arrayTypeOf(resolveType(definition.arrayOf, rowTypeNamed));
   }
   if (definition.definedType !== undefined) {
     if (definition.config === undefined) return definition.definedType;
     throw invalid(definition, "the type takes no size");
   }
-  if (!isBuiltInType(definition)) throw unsupported(definition);
-  return builtInType(definition);
+  if (isBuiltInType(definition)) return builtInType(definition);
+  const ofTable = rowTypeNamed?.(definition);
+  if (ofTable === undefined) throw unsupported(definition);
+  if (definition.config === undefined) return ofTable;
+  throw invalid(definition, "the type takes no size");
 }
 
 /** Returns the domain to which a type definition refers; undefined if it refers to no domain. */
@@ -352,7 +363,7 @@ export function bareDecimalOf(operand: DataType, text: string | undefined): Data
 /** Whether a type definition is NUMERIC without a precision. */
 export function isBareDecimal(definition: DataTypeDef): boolean {
   if (definition.kind === "array" || definition.config !== undefined) return false;
-  if (definition.definedType !== undefined) return false;
+  if (definition.definedType !== undefined || !isBuiltInType(definition)) return false;
   return resolveType(definition) === NUMERIC;
 }
 

@@ -12,8 +12,8 @@ import { nameInText } from "../../parse/name_in_text.ts";
 import type { BoundRelation } from "../bound.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
 import { castTo } from "../expression/casts.ts";
+import { noteRight } from "../row_rights.ts";
 import { bindWithoutColumns, notedPast } from "./past_binder.ts";
-import { noteRight } from "./row_rules.ts";
 import type { SelectDeps } from "./select_deps.ts";
 import { CHANGES } from "./table_function_binder.ts";
 

@@ -34,6 +34,7 @@ import { castTo } from "../expression/casts.ts";
 import { checkedByDomain } from "../expression/domains.ts";
 import { bindExpression } from "../expression/expression_binder.ts";
 import { resolveType } from "../expression/types.ts";
+import { noteRight } from "../row_rights.ts";
 import { type RelationNode, Scope, type ScopeRelation } from "../scope.ts";
 import { conjunctionOf } from "../walk.ts";
 import { bindChanges, isChangesCall } from "./changes_binder.ts";
@@ -50,7 +51,7 @@ import {
   routinesOf,
   withoutOutputs,
 } from "./routine_resolution.ts";
-import { noteRight, noteRows, storedRule } from "./row_rules.ts";
+import { noteRows, storedRule } from "./row_rules.ts";
 import { boundSample, refuseSample } from "./sample_binder.ts";
 import {
   boundNow,

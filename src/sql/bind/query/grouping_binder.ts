@@ -48,7 +48,7 @@ export function placeOf(
   clause: string,
   { expansions, sink, windows }: Allowed & { readonly sink?: AggregateSink | undefined } = {},
 ): ExpressionContext {
-  const { bindInner, outer, routinesNamed } = queries;
+  const { bindInner, outer, routinesNamed, rowTypeNamed } = queries;
   const { statement } = deps;
   return {
     statement,
@@ -59,6 +59,7 @@ export function placeOf(
     expansions,
     bindInner,
     routinesNamed,
+    rowTypeNamed,
     outer,
   };
 }

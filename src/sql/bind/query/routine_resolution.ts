@@ -394,6 +394,9 @@ export function placedArguments(
 /** The cost of passing an untyped literal as an array or a range. */
 const UNTYPED_COST = 1;
 
+/** The cost of passing a row as a row of another type. */
+const OTHER_ROW_COST = 1;
+
 /**
  * Returns the types to which arguments are cast, and the cost of the casts; undefined if the
  * parameters do not accept the arguments.
@@ -420,9 +423,15 @@ function fitOf(
     const fit = bestFit([{ parameters: [family] }], [argument]);
     if (fit === undefined) return undefined;
     types.push(fit.types[0] ?? argument);
-    cost += fit.cost;
+    cost += fit.cost + (isOtherRow(family, argument) ? OTHER_ROW_COST : 0);
   }
   return { types, cost };
+}
+
+/** Whether a parameter has a named row type, and the argument any other row type. */
+function isOtherRow(parameter: DataType | "any", argument: DataType): boolean {
+  if (parameter === "any" || parameter.kind !== "row" || argument.kind !== "row") return false;
+  return parameter.named !== undefined && parameter.named.typeId !== argument.named?.typeId;
 }
 
 function called({ args, callable, types }: Candidate, node: ExprCall): RoutineCall {

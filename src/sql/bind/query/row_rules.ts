@@ -27,7 +27,7 @@ import type { ExpressionContext } from "../binding.ts";
 import type { BoundColumn, BoundExpression } from "../bound_expressions.ts";
 import { bindCondition } from "../expression/expression_binder.ts";
 import { typesOf, withTypes } from "../expression/type_names.ts";
-import { everyRow, type RowRights, readerOf } from "../row_rights.ts";
+import { everyRow, type RowRights } from "../row_rights.ts";
 import { Scope, type ScopeRelation } from "../scope.ts";
 import { conjunctionOf } from "../walk.ts";
 import { queriesAround, type RelationSource, type SelectDeps } from "./select_deps.ts";
@@ -45,18 +45,6 @@ export interface RuledTable {
 }
 
 type RuleDeps = Pick<SelectDeps, "bindInSteps" | "rights" | "statement">;
-
-/** Records that a statement reads a table, and which user needs the right to read it. */
-export function noteRight(
-  table: TableEntry,
-  { rights, statement }: Pick<RuleDeps, "rights" | "statement">,
-): void {
-  statement.requirements.push(
-    rights.needsRight
-      ? { action: "read", table, viewOwner: readerOf(table, rights) }
-      : { action: "policy-read", table },
-  );
-}
 
 /**
  * Records that a statement reads or writes rows of a table, and under which policies the statement

@@ -5,19 +5,20 @@
 import { DatabaseError } from "../../../base/errors.ts";
 import { VIEW_DEPTH_MAX, VIEWS_MAX } from "../../../base/limits.ts";
 import { runToCompletion } from "../../../base/steps.ts";
-import type {
-  FunctionEntry,
-  Routine,
-  TableEntry,
-  ViewEntry,
-  ViewRights,
+import {
+  type FunctionEntry,
+  type Routine,
+  rowTypeOfTable,
+  type TableEntry,
+  type ViewEntry,
+  type ViewRights,
 } from "../../../catalog/mod.ts";
 import type { DataType } from "../../../types/mod.ts";
-import type { AstNode, Expr, SelectStatement } from "../../parse/ast/ast.ts";
+import type { AstNode, Expr, QName, SelectStatement } from "../../parse/ast/ast.ts";
 import { relocated } from "../../parse/ast/tree_parts.ts";
 import type { Correlation, ExpressionContext, StatementBinding } from "../binding.ts";
 import type { BoundCte, BoundRecursion, BoundSelect, SystemView } from "../bound.ts";
-import type { RowRights } from "../row_rights.ts";
+import { noteRight, type RowRights } from "../row_rights.ts";
 import type { TableParts } from "./table_oid.ts";
 
 /** Resolves names in FROM. */
@@ -164,7 +165,10 @@ export type CteEntry =
   | { readonly kind: "forbidden"; readonly name: string };
 
 /** The parts of an expression context that concern inner and outer queries. */
-export type QueriesAround = Pick<ExpressionContext, "bindInner" | "outer" | "routinesNamed">;
+export type QueriesAround = Pick<
+  ExpressionContext,
+  "bindInner" | "outer" | "routinesNamed" | "rowTypeNamed"
+>;
 
 export function queriesAround(deps: SelectDeps): QueriesAround {
   return {
@@ -182,9 +186,32 @@ export function queriesAround(deps: SelectDeps): QueriesAround {
           enterStored(relation, { node, kind: "function" }, deps);
         },
       })),
+    rowTypeNamed: (name) => rowTypeNamed(name, deps),
     bindInner: (query, outer) =>
       boundNow(query, { ...deps, isOutermost: false, keepsUntyped: false, outer }),
   };
+}
+
+/** Returns the row type of a table, for which a statement needs the right to read the table. */
+function rowTypeNamed(
+  name: QName,
+  { rights, source, statement }: SelectDeps,
+): DataType | undefined {
+  const table = tableNamed(name, source);
+  if (table === undefined) return undefined;
+  noteRight(table, { rights, statement });
+  return rowTypeOfTable(table);
+}
+
+/** Returns the table with a name; undefined if there is none. */
+export function tableNamed(name: QName, source: RelationSource): TableEntry | undefined {
+  try {
+    return source.table(name, name);
+  } catch (error) {
+    // Ignoring the error is safe: it says that no table has the name.
+    if (error instanceof DatabaseError) return undefined;
+    throw error;
+  }
 }
 
 /**

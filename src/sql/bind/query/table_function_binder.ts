@@ -22,7 +22,12 @@ import {
 } from "../../../types/mod.ts";
 import { isAdvisoryFunction, waitsForLock } from "../../functions/advisory.ts";
 import { constructorsOf } from "../../functions/ranges.ts";
-import { namedForm, overloadsNamed, resolveAmong } from "../../functions/registry.ts";
+import {
+  functionExists,
+  namedForm,
+  overloadsNamed,
+  resolveAmong,
+} from "../../functions/registry.ts";
 import { SLEEP } from "../../functions/session.ts";
 import type { ResultColumn, TableForm } from "../../functions/table/table_function.ts";
 import {
@@ -50,6 +55,7 @@ import {
 import type { BoundOutput, BoundTableFunction } from "../bound.ts";
 import type { BoundColumn, BoundExpression } from "../bound_expressions.ts";
 import { columnOutput, columnValue } from "../bound_nodes.ts";
+import { isFunctionalCast } from "../expression/functional_casts.ts";
 import { castArgument, fittingOf } from "../expression/integer_parameters.ts";
 import { boundInOrder, checkNames } from "../expression/named_arguments.ts";
 import { fieldsOfValue, isColumn, valueOfRow } from "../expression/row_values.ts";
@@ -307,17 +313,32 @@ export function bindField(
   const fields = fieldsOf(field, context, bind);
   const found = fields.find((each) => each.name === name);
   if (found !== undefined) return found.expression;
+  const called = callOfField(field, context);
+  if (called !== undefined) return bind(called, context);
   const names = fields.map((each) => each.name);
   const near = nearestName(name, names);
-  const called = row.type === "call" ? `${row.function.name}(…)` : "the row";
+  const shown = row.type === "call" ? `${row.function.name}(…)` : "the row";
   throw new DatabaseError(
     "COLUMN_NOT_FOUND",
-    `Cannot find column "${name}" in ${called}: the columns are ${names.join(" and ")}`,
+    `Cannot find column "${name}" in ${shown}: the columns are ${names.join(" and ")}`,
     {
       position: _location.start,
       ...(near === undefined ? {} : { hint: `did you mean "${near}"?` }),
     },
   );
+}
+
+/**
+ * Returns `(r).f` as the call `f(r)`; undefined if there is no function `f`. As in PostgreSQL, a
+ * type is not called in this way.
+ */
+export function callOfField(
+  { name, row, _location }: ExprField,
+  context: ExpressionContext,
+): ExprCall | undefined {
+  const call: ExprCall = { type: "call", function: { name, _location }, args: [row], _location };
+  const isFunction = functionExists(name) && !isFunctionalCast(name);
+  return isFunction || routinesOf(call, context) !== undefined ? call : undefined;
 }
 
 /**
