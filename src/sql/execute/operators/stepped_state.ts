@@ -3,7 +3,7 @@
  * row's group. The rules for strict functions are PostgreSQL's: a strict transition skips rows with
  * a NULL argument, and a state that has become NULL stays NULL.
  */
-import { constVector, type Value, valueAt } from "../../../types/mod.ts";
+import { constVector, type Value, type Vector, valueAt } from "../../../types/mod.ts";
 import type {
   AggregateStep,
   AggregateSteps,
@@ -11,26 +11,29 @@ import type {
   BoundWindowCall,
 } from "../../bind/bound_expressions.ts";
 import { hasSubquery, isVolatile } from "../../bind/walk.ts";
-import type { AggregateForm, AggregateState } from "../../functions/aggregate/aggregates.ts";
+import type {
+  AggregateForm,
+  AggregateState,
+  BatchGroups,
+} from "../../functions/aggregate/aggregates.ts";
 import type { ExecutionContext } from "../context/execution_context.ts";
 import { compileExpression } from "../evaluate/expression.ts";
 import { layoutOf } from "../evaluate/layout.ts";
 import { compileScalar } from "../evaluate/scalar.ts";
+import { compileForRow, type RowEvaluator } from "../evaluate/single_row.ts";
 
 /** Creates the states of an aggregate in a run. */
 export type StateFactory = (context: ExecutionContext) => AggregateState;
 
-/** Evaluates a step for the given state and arguments. */
-type StepEvaluator = (values: readonly Value[], context: ExecutionContext) => Value;
-
 interface RunnableStep {
-  readonly evaluate: StepEvaluator;
+  /** Evaluates the step for the state and the arguments. */
+  readonly evaluate: RowEvaluator;
   readonly isStrict: boolean;
 }
 
 interface CompiledSteps {
   readonly initial: (context: ExecutionContext) => Value;
-  readonly first: StepEvaluator | undefined;
+  readonly first: RowEvaluator | undefined;
   readonly transition: RunnableStep;
   readonly inverse: RunnableStep | undefined;
   readonly final: RunnableStep | undefined;
@@ -88,8 +91,11 @@ function compiledStep(
 function evaluatorOf(
   expression: AggregateStep["expression"],
   columns: readonly BoundColumn[],
-): StepEvaluator {
-  const evaluate = compileExpression(expression, layoutOf(columns));
+): RowEvaluator {
+  const layout = layoutOf(columns);
+  const direct = compileForRow(expression, layout);
+  if (direct !== undefined) return direct;
+  const evaluate = compileExpression(expression, layout);
   return (values, context) => {
     const row = { rowCount: 1, columns: values.map((value) => constVector(value, 1)) };
     return valueAt(evaluate(row, context), 0);
@@ -118,7 +124,27 @@ class SteppedState implements AggregateState {
     }
   }
 
+  addVector(
+    groups: BatchGroups | undefined,
+    vector: Vector | undefined,
+    rowCount: number,
+  ): boolean {
+    if (vector === undefined || this.keepsRows) return false;
+    const { effort } = this.#context;
+    for (let row = 0; row < rowCount; row += 1) {
+      const value = valueAt(vector, row);
+      effort.noteRead(value);
+      effort.noteRows(1);
+      this.#add(groups?.ids[row] ?? 0, [value]);
+    }
+    return true;
+  }
+
   add(group: number, ...values: readonly Value[]): void {
+    this.#add(group, values);
+  }
+
+  #add(group: number, values: readonly Value[]): void {
     const { first, transition } = this.#steps;
     const isMissing = values.includes(null);
     if (transition.isStrict && isMissing) return;
