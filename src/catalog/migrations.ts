@@ -119,6 +119,11 @@ export const MIGRATIONS: readonly string[] = [
   `
   SELECT 1;
   `,
+  // The version is raised to keep out older servers, which would misread range types and
+  // aggregates.
+  `
+  SELECT 1;
+  `,
 ];
 
 /** The version of the catalog format that this server writes. */

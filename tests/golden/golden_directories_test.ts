@@ -144,6 +144,34 @@ test.each(FORMATS.filter((format) => numberOf(format) >= FIRST_WITH_POLICIES))(
   30_000,
 );
 
+/** The first format whose directory has a range type, an aggregate and a trigger. */
+const FIRST_WITH_RANGES = 15;
+
+test.each(FORMATS.filter((format) => numberOf(format) >= FIRST_WITH_RANGES))(
+  "the range type, the aggregate and the trigger of %s keep their meaning",
+  async (format) => {
+    const database = await openGolden(copyOf(format), laterClock());
+    const principal = principalFor(database, "root");
+    const rowsFrom = async (sql: string): Promise<unknown> => {
+      const { error, results } = await database.sql.execute(principal, { sql, params: [] });
+      return error?.message ?? results.at(-1)?.rows;
+    };
+    expect(await rowsFrom("SELECT id, at, others, nights FROM app.stays ORDER BY id")).toEqual([
+      [1, "[3,7]", "{[1,2),[5,9)}", 4],
+      [2, "(1,4)", "{}", 3],
+      [3, null, null, null],
+      [4, "[10,11)", null, 1],
+    ]);
+    expect(await rowsFrom("SELECT id FROM app.stays WHERE at = app.span(1, 4, '()')")).toEqual([
+      [2],
+    ]);
+    expect(await rowsFrom("SELECT app.longest(at) FROM app.stays")).toEqual([[4]]);
+    const inserted = "INSERT INTO app.stays (id, at) VALUES (9, '[1,9]') RETURNING nights";
+    expect(await rowsFrom(inserted)).toEqual([[8]]);
+    await database.close();
+  },
+);
+
 /** The first format whose directory has inverted indexes. */
 const FIRST_WITH_SEARCHES = 13;
 

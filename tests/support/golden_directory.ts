@@ -97,6 +97,7 @@ export async function writeGolden(directory: string): Promise<unknown> {
   await fillPolicies(run);
   await fillNumbers(database, run);
   await fillSearches(database, run);
+  await fillRanges(database, run);
   const contents = await contentsOf(database);
   await database.close();
   return contents;
@@ -309,6 +310,29 @@ async function fillSearches(database: Database, run: Run): Promise<void> {
     `INSERT INTO app.letters VALUES (4, 'Turn the ship', '{"to": "ada"}', '{ship}');
      UPDATE app.letters SET tags = '{new}' WHERE id = 2`,
   );
+}
+
+/** Creates columns of a range type, an aggregate over its multiranges, and a trigger. */
+async function fillRanges(database: Database, run: Run): Promise<void> {
+  await run("CREATE TYPE app.span AS RANGE (SUBTYPE = INT, MULTIRANGE_TYPE_NAME = app.spans)");
+  await run(
+    `CREATE FUNCTION app.longer(state INT, value app.span) RETURNS INT LANGUAGE sql
+       RETURN greatest(state, upper(value) - lower(value));
+     CREATE SHARED TABLE app.stays (id INT PRIMARY KEY, at app.span, others app.spans, nights INT);
+     CREATE INDEX ON app.stays (at)`,
+  );
+  await run(
+    `CREATE AGGREGATE app.longest(app.span) (SFUNC = app.longer, STYPE = INT, INITCOND = '0');
+     CREATE FUNCTION app.count_nights() RETURNS TRIGGER LANGUAGE plpgsql AS
+       $$ BEGIN NEW.nights := upper(NEW.at) - lower(NEW.at); RETURN NEW; END $$`,
+  );
+  await run(
+    `CREATE TRIGGER nights BEFORE INSERT OR UPDATE ON app.stays FOR EACH ROW EXECUTE FUNCTION app.count_nights();
+     INSERT INTO app.stays VALUES (1, '[3,7]', '{[1,2),[5,9)}'), (2, '(1,4)', '{}'), (3, NULL, NULL)`,
+  );
+  await database.store.flush(tableIdOf(database, "stays"));
+  await settled();
+  await run("INSERT INTO app.stays VALUES (4, '[10,11)', NULL)");
 }
 
 /**
