@@ -74,7 +74,7 @@ describe("layerFaultsIn finds imports that point up or past a mod.ts", () => {
 describe("testFaultsIn finds tests that import past a mod.ts", () => {
   test.each([
     ["tests/live/program/read_size_test.ts", "../../../src/live/delivery/groups.ts"],
-    ["tests/sql/cases_test.ts", "../../src/sql/functions/registry.ts"],
+    ["tests/sql/cases_a_to_o_test.ts", "../../src/sql/functions/registry.ts"],
     ["tests/client/outgoing_test.ts", "../../src/server/admission/rate_limit.ts"],
     ["tests/campaigns/crash_states/steps.ts", "../../../src/storage/commit/commit.ts"],
     ["tests/auth/token_test.ts", "../../src/catalog/accounts.ts"],

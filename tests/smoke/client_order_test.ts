@@ -58,7 +58,7 @@ const FORMS = COLUMNS.flatMap(([name], index) => [
   `SELECT ${name}, min(id) AS id FROM play.t GROUP BY ${name} ORDER BY ${name}`,
 ]);
 
-test.each(shareOf(FORMS, { oneOf: 3 }))(
+test.each(shareOf(FORMS, { oneOf: 6 }))(
   "the client orders the rows like the SELECT: %s",
   async (sql) => {
     const live = db.live<{ id: number }>(sql, { onRows: () => undefined });

@@ -5,6 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createClient } from "../../src/client/mod.ts";
 import { type ServerProcess, type SqlBody, startReadyServer } from "../support/server_process.ts";
+import { shareOf } from "../support/thoroughness.ts";
 import { until } from "../support/until.ts";
 
 let server: ServerProcess;
@@ -259,7 +260,7 @@ describe("COPY writes to a table whose policies contain queries", () => {
     );
   });
 
-  test.each(["x.ruled", "x.tree", "x.slowly"])(
+  test.each(shareOf(["x.ruled", "x.tree", "x.slowly"], { oneOf: 2 }))(
     "all pieces are written to a table with policies: %s",
     async (table) => {
       for (const round of [1, 2, 3]) {

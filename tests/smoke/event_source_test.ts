@@ -9,6 +9,7 @@ import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { EventClient } from "../support/event_client.ts";
+import { testThoroughly } from "../support/requirements.ts";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
 import { until } from "../support/until.ts";
 
@@ -141,7 +142,7 @@ test("a stream that is left open does not continue from the position of another 
   again.close();
 });
 
-test("streams end last while the server stops, and none gets status 503", async () => {
+testThoroughly("streams end last while the server stops, and none gets status 503", async () => {
   const client = await open({ sql: "SELECT * FROM app.t" });
   await client.expect("subscription_ack");
   await client.expect("initial_data_batch");

@@ -3,6 +3,7 @@
  * and memory limits, and serves other statements immediately afterwards.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { testThoroughly } from "../support/requirements.ts";
 import {
   AS_FOR_USERS,
   type ServerProcess,
@@ -107,24 +108,27 @@ test("too many rows of a response are sent as they are produced until the time l
 
 const LONG_ROWS = amountOf({ usual: 20, thorough: 60 });
 
-test("a rewrite whose USING takes long for each row leaves time for other statements", async () => {
-  await server.rows(
-    "CREATE TABLE default.long_numbers (id INT PRIMARY KEY, v NUMERIC); INSERT INTO long_numbers " +
-      `SELECT g, REPEAT('9', 30000 + g)::numeric FROM generate_series(1, ${LONG_ROWS}) g`,
-  );
-  const altering = { isRunning: true };
-  const altered = server
-    .sql("ALTER TABLE long_numbers ALTER v TYPE TEXT USING (v * v)::text", {
-      fields: { timeout_ms: 20_000 },
-    })
-    .finally(() => {
-      altering.isRunning = false;
-    });
-  let served = 0;
-  while (altering.isRunning) {
-    await server.rows("SELECT 1");
-    served += 1;
-  }
-  expect((await altered).body.status).toBe("success");
-  expect(served).toBeGreaterThan(10);
-});
+testThoroughly(
+  "a rewrite whose USING takes long for each row leaves time for other statements",
+  async () => {
+    await server.rows(
+      "CREATE TABLE default.long_numbers (id INT PRIMARY KEY, v NUMERIC); INSERT INTO long_numbers " +
+        `SELECT g, REPEAT('9', 30000 + g)::numeric FROM generate_series(1, ${LONG_ROWS}) g`,
+    );
+    const altering = { isRunning: true };
+    const altered = server
+      .sql("ALTER TABLE long_numbers ALTER v TYPE TEXT USING (v * v)::text", {
+        fields: { timeout_ms: 20_000 },
+      })
+      .finally(() => {
+        altering.isRunning = false;
+      });
+    let served = 0;
+    while (altering.isRunning) {
+      await server.rows("SELECT 1");
+      served += 1;
+    }
+    expect((await altered).body.status).toBe("success");
+    expect(served).toBeGreaterThan(10);
+  },
+);

@@ -138,7 +138,7 @@ describe("the first account is set up once", () => {
     },
   );
 
-  test("setup is not needed with a configured root password", async () => {
+  testThoroughly("setup is not needed with a configured root password", async () => {
     const env = { TIDEMARK_ROOT_PASSWORD: "battery staple 7" };
     await using server = await startServer({ env });
     expect(await (await server.get(STATUS)).json()).toMatchObject({ needs_setup: false });

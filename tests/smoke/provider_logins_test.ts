@@ -333,27 +333,30 @@ describe("a login fails and opens no session", () => {
     evil.answer = undefined;
   });
 
-  test("a login fails while the provider is unreachable, but existing sessions continue", async () => {
-    const browser = new Browser();
-    await visit("ann", browser);
-    const { access_token: token } = (await (await refreshed(browser)).json()) as Login;
-    const key2 = await signingKey("second");
-    const late = new Browser();
-    const callback = await callbackOf("ann", late);
-    await provider[Symbol.asyncDispose]();
-    expect(errorOf(await late.go(callback.href))).toBe("exchange_failed");
-    expect(await server.rows("SELECT CURRENT_USER", { token })).toEqual([["oidc:idp:ann"]]);
-    expect((await refreshed(browser)).status).toBe(200);
-    // The provider is restarted with different keys.
-    const { port } = provider;
-    provider = await RealProvider.start({
-      clients: [clientOf("idp")],
-      keys: [key2],
-      accounts: ACCOUNTS,
-      port,
-    });
-    expect((await visit("ann")).url.pathname).toBe("/ui");
-  });
+  testThoroughly(
+    "a login fails while the provider is unreachable, but existing sessions continue",
+    async () => {
+      const browser = new Browser();
+      await visit("ann", browser);
+      const { access_token: token } = (await (await refreshed(browser)).json()) as Login;
+      const key2 = await signingKey("second");
+      const late = new Browser();
+      const callback = await callbackOf("ann", late);
+      await provider[Symbol.asyncDispose]();
+      expect(errorOf(await late.go(callback.href))).toBe("exchange_failed");
+      expect(await server.rows("SELECT CURRENT_USER", { token })).toEqual([["oidc:idp:ann"]]);
+      expect((await refreshed(browser)).status).toBe(200);
+      // The provider is restarted with different keys.
+      const { port } = provider;
+      provider = await RealProvider.start({
+        clients: [clientOf("idp")],
+        keys: [key2],
+        accounts: ACCOUNTS,
+        port,
+      });
+      expect((await visit("ann")).url.pathname).toBe("/ui");
+    },
+  );
 });
 
 describe("a login that begins on a page of an application", () => {

@@ -334,7 +334,7 @@ describe("a started server explains itself", () => {
     },
   );
 
-  test("the server continues after its console is closed", async () => {
+  testThoroughly("the server continues after its console is closed", async () => {
     const child = Bun.spawn([...serverCommand(), configFile("server.port = 0")], {
       cwd: ROOT,
       env: ENVIRONMENT,

@@ -13,7 +13,7 @@ import type { Log } from "../../src/base/log.ts";
 import type { LocalStore, MergeJob } from "../../src/storage/mod.ts";
 import { SegmentThreads } from "../../src/threads/mod.ts";
 import { MemoryManifest } from "../support/memory_manifest.ts";
-import { programMissing, testUnless } from "../support/requirements.ts";
+import { programMissing, testThoroughly, testUnless } from "../support/requirements.ts";
 import { commit, defineTable, openStore, readRows } from "../support/store_fixture.ts";
 import { threadEntry } from "../support/thread_entries.ts";
 import { until } from "../support/until.ts";
@@ -112,7 +112,7 @@ test("a store whose segments another thread merges reads as before, even after a
   await again.close();
 });
 
-test("jobs wait in a queue, and a runner that was closed starts again", async () => {
+testThoroughly("jobs wait in a queue, and a runner that was closed starts again", async () => {
   const directory = newDirectory();
   const manifest = new MemoryManifest();
   const store = await open(directory, manifest);

@@ -3,6 +3,7 @@
  * atomicity, rights, live queries, concurrent writers, and refused statements.
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
+import { testThoroughly } from "../../support/requirements.ts";
 import { ResultFollower } from "../../support/result_follower.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
 
@@ -88,7 +89,7 @@ test("a failed statement of a transaction leaves the partitions as they were", a
   );
 });
 
-test("a partition with more rows than a transaction holds can be dropped", async () => {
+testThoroughly("a partition with more rows than a transaction holds can be dropped", async () => {
   await engine.run(
     "INSERT INTO app.sales SELECT g, '2022-02-10', repeat('x', 200) FROM generate_series(10, 6000) g",
   );

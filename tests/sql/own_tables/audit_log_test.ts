@@ -12,6 +12,7 @@ import { AuditLog } from "../../../src/sql/mod.ts";
 import { AUDIT_RING_EVENTS } from "../../../src/sql/own_tables/audit_log.ts";
 import { errorCodeOf } from "../../support/error_codes.ts";
 import { ManualClock } from "../../support/manual_clock.ts";
+import { testThoroughly } from "../../support/requirements.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
 
 const EVENTS =
@@ -178,7 +179,7 @@ test("a statement that is still allowed on a nearly full disk is recorded", asyn
   ]);
 });
 
-test("refused statements do not displace changes", async () => {
+testThoroughly("refused statements do not displace changes", async () => {
   await using engine = await TestEngine.open();
   await engine.run("CREATE NAMESPACE app");
   const { audit } = auditOf(engine);

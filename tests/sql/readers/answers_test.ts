@@ -121,7 +121,7 @@ describe("a statement in a reader has the same result as on the event loop", () 
     "UPDATE a.t SET n = 1 / (id - 2100)",
   ];
 
-  test.each(shareOf(OVER_STAGED_ROWS, { oneOf: 3 }))("over staged rows: %s", async (sql) => {
+  test.each(shareOf(OVER_STAGED_ROWS, { oneOf: 6 }))("over staged rows: %s", async (sql) => {
     await all(`${WRITES} ${sql}; SELECT id, n, s FROM a.t ORDER BY id; ROLLBACK`);
   });
 

@@ -74,7 +74,7 @@ describe("evaluations in a reader have the result of the event loop", () => {
     "INSERT INTO e.t SELECT id, 50, NULL FROM e.t ON CONFLICT (id) DO UPDATE SET v = 0 WHERE t.v > (SELECT max(n) FROM e.u)",
     "INSERT INTO e.t SELECT id, 50, NULL FROM e.t ON CONFLICT (id) DO NOTHING RETURNING (SELECT 1 / 0)",
     // Rows that precede the first conflict are written before the rows that follow it.
-    `INSERT INTO e.k SELECT g, (SELECT max(s) FROM e.t WHERE id < g) FROM generate_series(1, 700) g RETURNING n, (SELECT min(id) FROM e.t)`,
+    `INSERT INTO e.k SELECT g, (SELECT max(s) FROM e.t WHERE id < g) FROM generate_series(1, 300) g RETURNING n, (SELECT min(id) FROM e.t)`,
     `INSERT INTO e.t (id) VALUES ${Array.from({ length: 600 }, (_, i) => `(${700 - i})`).join(", ")}
       ON CONFLICT (id) DO UPDATE SET v = (SELECT max(n) FROM e.u) + excluded.id RETURNING id, v, (SELECT count(*) FROM e.u)`,
     // A subquery that is not evaluated for any row does not fail.

@@ -10,6 +10,7 @@ import type { Value } from "../../../src/types/mod.ts";
 import { HastyClock } from "../../support/hasty_clock.ts";
 import { ManualClock } from "../../support/manual_clock.ts";
 import { MemoryManifest } from "../../support/memory_manifest.ts";
+import { testThoroughly } from "../../support/requirements.ts";
 import { SeededRandom } from "../../support/seeded_random.ts";
 import { noteReplacements } from "../../support/segment_files.ts";
 import { SimulatedDisk } from "../../support/simulated_disk.ts";
@@ -125,9 +126,12 @@ test("a merge carries over the replaced rows of its segments in many ticks", asy
   expect(await mostReplacedAtOnce({ isMerging: false })).toBeWithin(1, 40_000);
 });
 
-test("a merge carries over in steps the rows that a large commit replaces meanwhile", async () => {
-  expect(await mostReplacedAtOnce({ isMerging: true })).toBeWithin(1, 40_000);
-});
+testThoroughly(
+  "a merge carries over in steps the rows that a large commit replaces meanwhile",
+  async () => {
+    expect(await mostReplacedAtOnce({ isMerging: true })).toBeWithin(1, 40_000);
+  },
+);
 
 test("rows that are replaced while their segment is merged stay replaced, or are restored", async () => {
   const disk = new SimulatedDisk();

@@ -37,6 +37,7 @@ import {
   type SegmentModel,
   SHAPES,
 } from "../../support/random_segment.ts";
+import { testThoroughly } from "../../support/requirements.ts";
 import { SeededRandom, seedOf } from "../../support/seeded_random.ts";
 import { failNth, SimulatedDisk } from "../../support/simulated_disk.ts";
 import { amountOf } from "../../support/thoroughness.ts";
@@ -459,16 +460,19 @@ describe("damage to segments is detected", () => {
     }
   });
 
-  test("open throws CorruptionError for truncation anywhere, even if the recorded length matches", () => {
-    for (let length = 0; length < good.length; length += 1) {
-      const disk = diskWith(good.subarray(0, length));
-      expect(() => SegmentReader.open(disk, PATH, good.length)).toThrow(CorruptionError);
-      expect(() => SegmentReader.open(disk, PATH, length), `${length}`).toThrow(CorruptionError);
-    }
-    const longer = new Uint8Array(good.length + 8);
-    longer.set(good);
-    expect(() => open(longer)).toThrow(CorruptionError);
-  });
+  testThoroughly(
+    "open throws CorruptionError for truncation anywhere, even if the recorded length matches",
+    () => {
+      for (let length = 0; length < good.length; length += 1) {
+        const disk = diskWith(good.subarray(0, length));
+        expect(() => SegmentReader.open(disk, PATH, good.length)).toThrow(CorruptionError);
+        expect(() => SegmentReader.open(disk, PATH, length), `${length}`).toThrow(CorruptionError);
+      }
+      const longer = new Uint8Array(good.length + 8);
+      longer.set(good);
+      expect(() => open(longer)).toThrow(CorruptionError);
+    },
+  );
 
   test("damage in one chunk leaves the others readable", () => {
     const reader = open(good);

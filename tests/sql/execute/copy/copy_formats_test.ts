@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { askCopyIn, copyFailure, copyIn, copyOut } from "../../../support/copied.ts";
+import { testThoroughly } from "../../../support/requirements.ts";
 import { TestEngine } from "../../../support/sql_engine.ts";
 import { amountOf } from "../../../support/thoroughness.ts";
 
@@ -167,35 +168,38 @@ describe.each(FORMATS)("COPY in the format %s reads what it has written", (forma
     }
   });
 
-  test("shapes that are damaged at any byte are refused with the position, or are other shapes", async () => {
-    const columns = "id INT PRIMARY KEY, b BOX, l LINE, p PATH, c CIRCLE, bs BOX[]";
-    await engine.run("DROP TABLE IF EXISTS x.m; DROP TABLE IF EXISTS x.n");
-    await engine.run(`CREATE TABLE x.m (${columns}); CREATE TABLE x.n (${columns})`);
-    await engine.run(
-      "INSERT INTO x.m VALUES (1, '1,2,3,4', '{1,2,3}', '[(0,0),(1,1)]', '<(1,2),3>', '{(1,1),(0,0);NULL}')",
-    );
-    const data = await copyOut(engine, `COPY x.m TO STDOUT (FORMAT ${format})`);
-    for (const [number, byte] of [0, 127, 255].entries()) {
-      for (let at = number % STEP; at < data.length; at += STEP) {
-        const damaged = Buffer.from(data);
-        damaged[at] = byte;
-        const { error } = await askCopyIn(
-          engine,
-          `COPY x.n FROM STDIN (FORMAT ${format})`,
-          damaged,
-        );
-        if (error !== undefined) expect(error.message).toMatch(/(?:line|row) \d|already exists/);
-        // Each shape, written as text and parsed again, must be the same shape.
-        const kept = ["b::text::box", "l::text::line", "p::text::path", "c::text::circle"].map(
-          (text) => `coalesce(${text}::text = ${text.charAt(0)}::text, true)`,
-        );
-        const rows = await engine.rows(
-          `DELETE FROM x.n WHERE true RETURNING ${kept.join(" AND ")}`,
-        );
-        expect(error === undefined ? rows.flat() : rows).not.toContain(false);
+  testThoroughly(
+    "shapes that are damaged at any byte are refused with the position, or are other shapes",
+    async () => {
+      const columns = "id INT PRIMARY KEY, b BOX, l LINE, p PATH, c CIRCLE, bs BOX[]";
+      await engine.run("DROP TABLE IF EXISTS x.m; DROP TABLE IF EXISTS x.n");
+      await engine.run(`CREATE TABLE x.m (${columns}); CREATE TABLE x.n (${columns})`);
+      await engine.run(
+        "INSERT INTO x.m VALUES (1, '1,2,3,4', '{1,2,3}', '[(0,0),(1,1)]', '<(1,2),3>', '{(1,1),(0,0);NULL}')",
+      );
+      const data = await copyOut(engine, `COPY x.m TO STDOUT (FORMAT ${format})`);
+      for (const [number, byte] of [0, 127, 255].entries()) {
+        for (let at = number % STEP; at < data.length; at += STEP) {
+          const damaged = Buffer.from(data);
+          damaged[at] = byte;
+          const { error } = await askCopyIn(
+            engine,
+            `COPY x.n FROM STDIN (FORMAT ${format})`,
+            damaged,
+          );
+          if (error !== undefined) expect(error.message).toMatch(/(?:line|row) \d|already exists/);
+          // Each shape, written as text and parsed again, must be the same shape.
+          const kept = ["b::text::box", "l::text::line", "p::text::path", "c::text::circle"].map(
+            (text) => `coalesce(${text}::text = ${text.charAt(0)}::text, true)`,
+          );
+          const rows = await engine.rows(
+            `DELETE FROM x.n WHERE true RETURNING ${kept.join(" AND ")}`,
+          );
+          expect(error === undefined ? rows.flat() : rows).not.toContain(false);
+        }
       }
-    }
-  });
+    },
+  );
 
   test("data that are truncated at any byte are refused with the position, or contain fewer rows", async () => {
     await engine.run("INSERT INTO x.p VALUES (12, 34, 'three')");
