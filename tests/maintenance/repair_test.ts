@@ -364,7 +364,7 @@ describe("repair of a damaged log needs --accept-loss", () => {
     // The clock is set in the past, so it cannot yield a seq above those in the log.
     const clock = new ManualClock();
     let stopCount = 0;
-    for (; stopCount < 100; stopCount += amountOf({ usual: 3, thorough: 1 })) {
+    for (; stopCount < 100; stopCount += amountOf({ usual: 6, thorough: 1 })) {
       const copy = copyOf(path);
       const disk = diskThatFails(copy, stopCount);
       const { code } = maintain("repair", [copy, "--accept-loss"], { clock, disk });

@@ -17,7 +17,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ENTRIES } from "../../scripts/prepare.mjs";
-import { testUnless } from "../support/requirements.ts";
+import { testThoroughly, testUnless } from "../support/requirements.ts";
 
 /** A program that prints its arguments, and the signals it receives. */
 const PROGRAM = `
@@ -111,18 +111,21 @@ test("launch installs packages once, and again when the requirements change", as
   expect(calls()).toHaveLength(2);
 });
 
-test("launch installs only the server's packages for the server, and the rest for other programs", async () => {
-  writeFileSync(join(root, "package.json"), '{"devDependencies":{"typescript":"1.0.0"}}');
-  writeFileSync(join(root, "scripts/test.ts"), PROGRAM);
-  await outcome(launch(["x"]));
-  expect(calls()).toEqual(["install --loglevel=error --omit=dev"]);
-  await outcome(launch(["x"], {}, "scripts/test.ts"));
-  await outcome(launch(["x"], {}, "scripts/test.ts"));
-  await outcome(launch(["x"]));
-  expect(calls().slice(1)).toEqual(["install --loglevel=error"]);
-});
+testThoroughly(
+  "launch installs only the server's packages for the server, and the rest for other programs",
+  async () => {
+    writeFileSync(join(root, "package.json"), '{"devDependencies":{"typescript":"1.0.0"}}');
+    writeFileSync(join(root, "scripts/test.ts"), PROGRAM);
+    await outcome(launch(["x"]));
+    expect(calls()).toEqual(["install --loglevel=error --omit=dev"]);
+    await outcome(launch(["x"], {}, "scripts/test.ts"));
+    await outcome(launch(["x"], {}, "scripts/test.ts"));
+    await outcome(launch(["x"]));
+    expect(calls().slice(1)).toEqual(["install --loglevel=error"]);
+  },
+);
 
-test("launch keeps installed packages for development", async () => {
+testThoroughly("launch keeps installed packages for development", async () => {
   writeFileSync(join(root, "package.json"), '{"devDependencies":{"typescript":"1.0.0"}}');
   mkdirSync(join(root, "node_modules/typescript"), { recursive: true });
   await outcome(launch(["x"]));
@@ -162,7 +165,7 @@ test("launch reports that the packages cannot be installed", async () => {
   expect(stderr).toMatch(/Cannot install the packages with .*installer\.mjs install.*ended with 9/);
 });
 
-test("launch installs once if several processes start at the same time", async () => {
+testThoroughly("launch installs once if several processes start at the same time", async () => {
   const outcomes = await Promise.all(["1", "2", "3", "4"].map((word) => outcome(launch([word]))));
   expect(outcomes.map(({ code, stdout }) => ({ code, stdout }))).toEqual(
     ["1", "2", "3", "4"].map((word) => ({ code: 0, stdout: `["${word}"]\n` })),
@@ -186,20 +189,23 @@ test("launch waits for a process that installs, but only as long as that process
   expect(calls()).toHaveLength(1);
 });
 
-test("launch removes the lock of a dead process once for all waiting processes", async () => {
-  const dead = Bun.spawn(["true"]);
-  await dead.exited;
-  for (const content of [String(dead.pid), "", "no number"]) {
-    rmSync(join(root, "node_modules"), { recursive: true, force: true });
-    rmSync(join(root, "calls"), { force: true });
-    mkdirSync(join(root, "node_modules"));
-    writeFileSync(join(root, LOCK), content);
-    const outcomes = await Promise.all(["1", "2", "3"].map((word) => outcome(launch([word]))));
-    expect(outcomes.map(({ code }) => code)).toEqual([0, 0, 0]);
-    expect(calls()).toHaveLength(1);
-    expect(existsSync(join(root, LOCK))).toBe(false);
-  }
-});
+testThoroughly(
+  "launch removes the lock of a dead process once for all waiting processes",
+  async () => {
+    const dead = Bun.spawn(["true"]);
+    await dead.exited;
+    for (const content of [String(dead.pid), "", "no number"]) {
+      rmSync(join(root, "node_modules"), { recursive: true, force: true });
+      rmSync(join(root, "calls"), { force: true });
+      mkdirSync(join(root, "node_modules"));
+      writeFileSync(join(root, LOCK), content);
+      const outcomes = await Promise.all(["1", "2", "3"].map((word) => outcome(launch([word]))));
+      expect(outcomes.map(({ code }) => code)).toEqual([0, 0, 0]);
+      expect(calls()).toHaveLength(1);
+      expect(existsSync(join(root, LOCK))).toBe(false);
+    }
+  },
+);
 
 test("launch releases the lock if the packages cannot be installed", async () => {
   writeFileSync(join(root, "installer.mjs"), "process.exit(9)");
@@ -223,17 +229,20 @@ test("launch bundles the server once, and again when a source changes", async ()
   expect(bundles()).toContain(first);
 });
 
-test("launch keeps the newest three bundles, from which servers may still run", async () => {
-  await outcome(launch(["x"]));
-  const [oldest = ""] = bundles();
-  for (const number of [1, 2, 3]) {
-    utimesSync(join(root, "dist/server", oldest), 1, 1);
-    writeFileSync(join(root, "src/main.ts"), `${PROGRAM}// ${number}`);
+testThoroughly(
+  "launch keeps the newest three bundles, from which servers may still run",
+  async () => {
     await outcome(launch(["x"]));
-  }
-  expect(bundles()).toHaveLength(3);
-  expect(bundles()).not.toContain(oldest);
-});
+    const [oldest = ""] = bundles();
+    for (const number of [1, 2, 3]) {
+      utimesSync(join(root, "dist/server", oldest), 1, 1);
+      writeFileSync(join(root, "src/main.ts"), `${PROGRAM}// ${number}`);
+      await outcome(launch(["x"]));
+    }
+    expect(bundles()).toHaveLength(3);
+    expect(bundles()).not.toContain(oldest);
+  },
+);
 
 test("launch explains why the server cannot be bundled", async () => {
   writeFileSync(join(root, "src/main.ts"), "const = 1;");

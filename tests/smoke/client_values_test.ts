@@ -18,6 +18,7 @@ import {
   type ServerProcess,
   startReadyServer,
 } from "../support/server_process.ts";
+import { shareOf } from "../support/thoroughness.ts";
 import { until } from "../support/until.ts";
 
 let server: ServerProcess;
@@ -113,19 +114,22 @@ const VALUES: [string, Parameter, Cell][] = [
   ["JSON", null, null],
 ];
 
-test.each(VALUES)("a value of %s is stored and returned: %p", async (type, given, expected) => {
-  await db.execute("DROP TABLE IF EXISTS v.t");
-  await db.execute(`CREATE TABLE v.t (id INT PRIMARY KEY, x ${type})`);
-  const live = await followed("SELECT id, x FROM v.t");
-  const { results } = await db.execute("INSERT INTO v.t VALUES (1, $1) RETURNING x", {
-    params: [given],
-  });
-  expect(results[0]?.rows).toEqual([[expected]]);
-  expect(await db.query("SELECT x FROM v.t")).toEqual([{ x: expected }]);
-  await until(() => live.rows.length === 1);
-  expect(live.rows[0]?.["x"]).toEqual(expected);
-  live.close();
-});
+test.each(shareOf(VALUES, { oneOf: 2 }))(
+  "a value of %s is stored and returned: %p",
+  async (type, given, expected) => {
+    await db.execute("DROP TABLE IF EXISTS v.t");
+    await db.execute(`CREATE TABLE v.t (id INT PRIMARY KEY, x ${type})`);
+    const live = await followed("SELECT id, x FROM v.t");
+    const { results } = await db.execute("INSERT INTO v.t VALUES (1, $1) RETURNING x", {
+      params: [given],
+    });
+    expect(results[0]?.rows).toEqual([[expected]]);
+    expect(await db.query("SELECT x FROM v.t")).toEqual([{ x: expected }]);
+    await until(() => live.rows.length === 1);
+    expect(live.rows[0]?.["x"]).toEqual(expected);
+    live.close();
+  },
+);
 
 test("a value as a parameter finds the row that was stored with it", async () => {
   await db.execute("DROP TABLE IF EXISTS v.t");

@@ -119,7 +119,7 @@ async function untilEmpty(table: string): Promise<void> {
   await until(async () => (await server.rows(`SELECT id FROM chat.${table}`)).length === 0);
 }
 
-test.each(shareOf(QUERIES, { oneOf: 2 }))(
+test.each(shareOf(QUERIES, { oneOf: 4 }))(
   "expiry arrives as a delete with its reason: %s",
   async (_, table, sql) => {
     const following = await follow(sql, { token: eva });

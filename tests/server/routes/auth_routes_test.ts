@@ -4,6 +4,7 @@
  */
 import { describe, expect, test } from "bun:test";
 import { type TestServer, withServer } from "../../support/http.ts";
+import { testThoroughly } from "../../support/requirements.ts";
 
 const SETUP = { user: "ada", password: "correct horse 9", root_password: "battery staple 7" };
 const LOGIN = { user: "ada", password: "correct horse 9" };
@@ -196,7 +197,7 @@ describe("a page from another origin cannot use the cookies of its browser", () 
     });
   });
 
-  test("a page from another origin cannot set up the server", async () => {
+  testThoroughly("a page from another origin cannot set up the server", async () => {
     await withServer({ config: { security } }, async (server) => {
       // Browsers send a body without a content type to another origin without a preflight request.
       const setUp = async (headers: Record<string, string>): Promise<unknown> => {

@@ -53,7 +53,7 @@ describe("loops over whole columns return the same as loops over rows", () => {
     "CASE WHEN k < 1000 THEN 'all' ELSE 'none' END",
   ];
 
-  test.each(shareOf(EXPRESSIONS, { oneOf: 5 }))("%s", async (expression) => {
+  test.each(shareOf(EXPRESSIONS, { oneOf: 8 }))("%s", async (expression) => {
     const ask = (from: string): Promise<unknown> =>
       engine.rows(
         `SELECT ${expression} AS x, count(*), min(id) FROM ${from} GROUP BY 1 ORDER BY 3`,

@@ -5,6 +5,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
+import { shareOf } from "../../support/thoroughness.ts";
 
 /** Each call takes so long that the query is interrupted several times. */
 const ROUNDS = 600;
@@ -35,27 +36,35 @@ async function callCount(): Promise<number> {
   return Number(row?.[0]);
 }
 
-for (const { form, sql, calls, result } of [
-  { form: "an aggregate", sql: "SELECT sum(slow(v)) FROM numbers", calls: 40, result: [[12_820]] },
-  {
-    form: "a sort",
-    sql: "SELECT id FROM numbers ORDER BY slow(-v) LIMIT 2",
-    calls: 40,
-    result: [[40], [39]],
-  },
-  {
-    form: "a condition with equal arguments",
-    sql: "SELECT count(*) FROM numbers WHERE slow(v % 2) = 301",
-    calls: 40,
-    result: [[20]],
-  },
-  {
-    form: "two calls for each row",
-    sql: "SELECT max(slow(v)), min(slow(v + 1)) FROM numbers",
-    calls: 80,
-    result: [[340, 302]],
-  },
-]) {
+for (const { form, sql, calls, result } of shareOf(
+  [
+    {
+      form: "an aggregate",
+      sql: "SELECT sum(slow(v)) FROM numbers",
+      calls: 40,
+      result: [[12_820]],
+    },
+    {
+      form: "a sort",
+      sql: "SELECT id FROM numbers ORDER BY slow(-v) LIMIT 2",
+      calls: 40,
+      result: [[40], [39]],
+    },
+    {
+      form: "a condition with equal arguments",
+      sql: "SELECT count(*) FROM numbers WHERE slow(v % 2) = 301",
+      calls: 40,
+      result: [[20]],
+    },
+    {
+      form: "two calls for each row",
+      sql: "SELECT max(slow(v)), min(slow(v + 1)) FROM numbers",
+      calls: 80,
+      result: [[340, 302]],
+    },
+  ],
+  { oneOf: 2 },
+)) {
   test(`${form} lets others run, and calls the program once for each row`, async () => {
     const before = await callCount();
     let othersCount = 0;

@@ -6,6 +6,7 @@
 import { expect, test } from "bun:test";
 import { ManualClock } from "../../support/manual_clock.ts";
 import { type EngineOptions, TestEngine } from "../../support/sql_engine.ts";
+import { shareOf } from "../../support/thoroughness.ts";
 import { until } from "../../support/until.ts";
 
 const ROWS = 400;
@@ -38,7 +39,7 @@ const PLACES: readonly (readonly [string, EngineOptions])[] = [
   ["in threads", { inThreads: true }],
 ];
 
-for (const [place, options] of PLACES) {
+for (const [place, options] of shareOf(PLACES, { oneOf: 2 })) {
   test(`a transaction ${place} reads the state at its beginning`, async () => {
     const clock = new ManualClock();
     await using engine = await TestEngine.open({ clock, ...options });

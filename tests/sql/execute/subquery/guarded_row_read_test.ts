@@ -62,7 +62,7 @@ const BEFORE: readonly string[] = [
   "DELETE FROM app.members WHERE room = 1; INSERT INTO app.members VALUES (2, 'root', 5); ",
 ];
 
-test.each(shareOf(CONDITIONS, { oneOf: 2 }))(
+test.each(shareOf(CONDITIONS, { oneOf: 4 }))(
   "WHERE id = … AND %s finds the same rows by key as by a scan",
   async (condition) => {
     for (const before of BEFORE) {
@@ -79,7 +79,7 @@ test.each(shareOf(CONDITIONS, { oneOf: 2 }))(
   },
 );
 
-test.each(shareOf(CONDITIONS, { oneOf: 2 }))(
+test.each(shareOf(CONDITIONS, { oneOf: 4 }))(
   "without a transaction, a read by key and a scan find the same rows: %s",
   async (condition) => {
     for (let id = 0; id < 6; id += 1) {
