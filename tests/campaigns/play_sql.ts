@@ -11,7 +11,8 @@
  *     alike      both sides give the same rows, or both refuse;
  *     omitted    Tidemark refuses the feature as not implemented, or the statement names an object that
  *                an omitted statement should have made or changed;
- *     listed     the difference is on purpose: docs/internals/differences.md;
+ *     listed     the difference is on purpose, or PostgreSQL gives the result for another order of
+ *                the same rows: docs/internals/differences.md;
  *     refused    Tidemark refuses for another reason;
  *     accepted   only PostgreSQL refuses;
  *     wrong      the rows differ.
@@ -32,7 +33,8 @@ import { existsSync, readFileSync } from "node:fs";
 import { basename, resolve } from "node:path";
 import { flag, readArguments, textOption } from "../../scripts/support/arguments.ts";
 import { type Counts, isPlayed, isQuery, Judge, noCounts, type Verdict } from "./play_sql/judge.ts";
-import { causeOf } from "./play_sql/listed_differences.ts";
+import { type Comparison, causeOf } from "./play_sql/listed_differences.ts";
+import { OpenOrders } from "./play_sql/open_orders.ts";
 import { PlanFunctions } from "./play_sql/plan_functions.ts";
 import { haveSameRows, type Played } from "./play_sql/played.ts";
 import { openPostgresPlayer } from "./play_sql/postgres_player.ts";
@@ -69,6 +71,7 @@ const DROP_OF_SEVERAL = /^drop\s+(?:table|view|function|sequence|type)\b(?!\s+if
 
 await using postgres = await openPostgresPlayer();
 await using tidemark = await openTidemarkPlayer();
+const orders = new OpenOrders(postgres);
 const plans = new PlanFunctions();
 for (const file of files) await playFile(file);
 for (const [kind, counts] of Object.entries(totals)) print(kind, counts);
@@ -113,6 +116,7 @@ async function playStatement(
     await settle(ours, { kind: "rows", rows: [] });
     return "omitted";
   }
+  await orders.before(sql);
   const theirs = await postgres.play(statement);
   let last = ours;
   if (isQuery(sql) && ours.kind === "rows" && theirs.kind === "rows" && ours.rows.length > 0) {
@@ -122,13 +126,19 @@ async function playStatement(
     }
   }
   await settle(last, theirs);
-  const verdict = judge.judge(sql, ours, theirs);
-  if (verdict === "omitted" && ours.kind === "failure" && theirs.kind === "rows") {
+  const known = judge.judge(sql, ours, theirs);
+  if (known === "omitted" && ours.kind === "failure" && theirs.kind === "rows") {
     const others = changed.sql.replace(DROP_OF_SEVERAL, "$& IF EXISTS");
     if (others !== changed.sql) await tidemark.play({ ...changed, sql: others });
   }
-  if (verdict === "alike") return verdict;
-  const cause = verdict === "listed" ? causeOf({ sql, ours, theirs }) : undefined;
+  if (known === "alike") return known;
+  const cause =
+    known === "listed"
+      ? causeOf({ sql, ours, theirs })
+      : known === "wrong"
+        ? await orderCause({ sql, ours, theirs })
+        : undefined;
+  const verdict = cause === undefined ? known : "listed";
   const told =
     cause ?? (ours.kind === "failure" ? `${ours.code}: ${generalised(ours.message)}` : "");
   const reason = `${verdict}${told === "" ? "" : ` ${told}`}`;
@@ -140,6 +150,27 @@ async function playStatement(
     );
   }
   return verdict;
+}
+
+/**
+ * Returns the cause of a difference that follows from the order of rows; undefined if the result is
+ * wrong.
+ */
+async function orderCause(comparison: Comparison): Promise<string | undefined> {
+  const { sql } = comparison;
+  const cursor = orders.cursorOf(sql);
+  if (cursor !== undefined) {
+    const cause = causeOf({ ...comparison, declared: cursor.rows });
+    // The current row of the cursor may differ from here on.
+    if (cause !== undefined) judge.omitCursor(cursor.name);
+    return cause;
+  }
+  if (!isQuery(sql)) return undefined;
+  for await (const other of orders.resultsOf(sql)) {
+    const cause = causeOf({ ...comparison, other });
+    if (cause !== undefined) return cause;
+  }
+  return undefined;
 }
 
 /**

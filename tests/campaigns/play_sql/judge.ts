@@ -87,6 +87,11 @@ export class Judge {
     this.#omitted.noteSetting(sql);
   }
 
+  /** Remembers that a cursor is at different rows on the two sides. */
+  omitCursor(name: string): void {
+    this.#omitted.noteName(name);
+  }
+
   /**
    * Ends a script. Later scripts know nothing of its settings and temporary objects.
    *

@@ -8,6 +8,10 @@ export interface Comparison {
   readonly sql: string;
   readonly ours: Played;
   readonly theirs: Played;
+  /** A result that PostgreSQL gives for the same rows in another order, without indexes. */
+  readonly other?: Played;
+  /** All rows of the cursor that a FETCH reads, as of the declaration of the cursor. */
+  readonly declared?: Played | undefined;
 }
 
 const NUMBER = /^-?\d+(?:\.\d+)?(?:e[-+]\d+)?$/;
@@ -93,6 +97,43 @@ export const LISTED_DIFFERENCES: readonly ListedDifference[] = [
       isRows(theirs) &&
       theirs.rows.some(([a]) => a === "797"),
   },
+  {
+    cause: "the order of rows leaves the result open",
+    isMet: ({ other, ours, theirs }) =>
+      other !== undefined &&
+      isRows(other) &&
+      isRows(ours) &&
+      isRows(theirs) &&
+      haveSameRows(ours.rows, other.rows) &&
+      !haveSameRows(theirs.rows, other.rows),
+  },
+  {
+    cause: "a cursor runs its query when it is declared",
+    isMet: ({ declared, ours, theirs }) =>
+      declared !== undefined &&
+      isRows(declared) &&
+      isRows(ours) &&
+      isRows(theirs) &&
+      haveSameRows(ours.rows, declared.rows),
+  },
+  {
+    cause: "a cursor without ORDER BY has its rows in any order",
+    isMet: ({ declared, ours, theirs }) =>
+      declared !== undefined &&
+      isRows(declared) &&
+      isRows(ours) &&
+      isRows(theirs) &&
+      ours.rows.length === theirs.rows.length &&
+      [ours, theirs].every(({ rows }) => isPartOf(rows, declared.rows)),
+  },
+  {
+    cause: "a row is sent as a JSON object",
+    isMet: ({ ours, sql, theirs }) =>
+      /\breturning\b/i.test(sql) &&
+      isRows(ours) &&
+      isRows(theirs) &&
+      haveSameRows(rowTexts(ours.rows), theirs.rows),
+  },
   accepted("digits may be separated by underscores", "42601", /\d_\d/),
   {
     cause: "information_schema lists materialized views",
@@ -146,6 +187,7 @@ export const LISTED_DIFFERENCES: readonly ListedDifference[] = [
     /^\s*create\s+temp/i,
     /already exists/,
   ),
+  refused("a request is not a session", /^/, /this request has not called nextval/),
   refused(
     "a request is not a session",
     /\b(?:lastval|currval|nextval|fetch|close|move)\b/i,
@@ -254,6 +296,34 @@ function renamed(played: Played, ...names: readonly string[]): Rows {
   if (!isRows(played)) return [];
   const form = new RegExp(String.raw`\b(?:${names.join("|")})\b`, "g");
   return played.rows.map((row) => row.map((cell) => cell?.replaceAll(form, "*")));
+}
+
+/** Whether each of some rows is one of the given rows, and no row is needed twice. */
+function isPartOf(rows: Rows, all: Rows): boolean {
+  const left = [...all];
+  return rows.every((row) => {
+    const at = left.findIndex((each) => haveSameRows([row], [each]));
+    if (at < 0) return false;
+    left.splice(at, 1);
+    return true;
+  });
+}
+
+/** Returns rows with the text of PostgreSQL in place of each JSON object of plain values. */
+function rowTexts(rows: Rows): Rows {
+  return rows.map((row) =>
+    row.map((cell) => (cell !== undefined && /^\{"[^"]*":/.test(cell) ? rowText(cell) : cell)),
+  );
+}
+
+function rowText(cell: string): string {
+  const fields = Object.values(JSON.parse(cell) as Record<string, unknown>).map((value) => {
+    const text = typeof value === "string" ? value : value === null ? "" : JSON.stringify(value);
+    return value === "" || /[\s"(),\\]/.test(text)
+      ? `"${text.replaceAll(/["\\]/g, (sign) => sign + sign)}"`
+      : text;
+  });
+  return `(${fields.join(",")})`;
 }
 
 /** Returns rows without trailing whitespace in cells and array elements. */

@@ -108,6 +108,44 @@ test("format_type of a text type without a length is listed only if it is text",
   expect(new Judge().judge(other, rows("text"), rows("integer"))).toBe("wrong");
 });
 
+test("a result is left open only if PostgreSQL gives it for another order of the rows", () => {
+  const compared = { sql: "SELECT row_number() OVER (ORDER BY a), b FROM t", theirs: rows("1") };
+  const cause = "the order of rows leaves the result open";
+  expect(causeOf({ ...compared, ours: rows("2"), other: rows("2") })).toBe(cause);
+  expect(causeOf({ ...compared, ours: rows("3"), other: rows("2") })).toBeUndefined();
+  expect(causeOf({ ...compared, ours: rows("2"), other: rows("1") })).toBeUndefined();
+  expect(causeOf({ ...compared, ours: rows("2") })).toBeUndefined();
+});
+
+test("FETCH may return other rows of its cursor, but neither more nor unknown ones", () => {
+  const fetch = { sql: "FETCH c", declared: rows("1", "2", "2"), theirs: rows("1") };
+  const cause = "a cursor without ORDER BY has its rows in any order";
+  expect(causeOf({ ...fetch, ours: rows("2") })).toBe(cause);
+  expect(causeOf({ ...fetch, ours: rows("2", "2"), theirs: rows("2", "1") })).toBe(cause);
+  expect(causeOf({ ...fetch, ours: rows("1", "1"), theirs: rows("2", "1") })).toBeUndefined();
+  expect(causeOf({ ...fetch, ours: rows("3") })).toBeUndefined();
+  expect(causeOf({ ...fetch, ours: rows("2", "1") })).toBeUndefined();
+  expect(causeOf({ ...fetch, ours: rows("2"), declared: undefined })).toBeUndefined();
+});
+
+test("FETCH may return all rows of the declaration, although later changes are different", () => {
+  const fetch = { sql: "FETCH ALL c", declared: rows("1"), theirs: rows("2") };
+  expect(causeOf({ ...fetch, ours: rows("1") })).toBe(
+    "a cursor runs its query when it is declared",
+  );
+  expect(causeOf({ ...fetch, ours: rows("3") })).toBeUndefined();
+});
+
+test("a row as a JSON object is listed only if it has the values of the row", () => {
+  const sql = "INSERT INTO t VALUES (1) RETURNING t";
+  const theirs = rows('(1,"x ""y""",)');
+  const ours = (text: string): Played => rows(`{"a":1,"b":${text},"c":null}`);
+  expect(causeOf({ sql, ours: ours('"x \\"y\\""'), theirs })).toBe(
+    "a row is sent as a JSON object",
+  );
+  expect(causeOf({ sql, ours: ours('"x y"'), theirs })).toBeUndefined();
+});
+
 test("only blanks at the end make a value of CHAR(n) listed", () => {
   const sql = "SELECT c FROM t";
   const judge = new Judge();

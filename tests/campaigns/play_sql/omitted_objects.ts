@@ -46,17 +46,17 @@ const ATTACHED = new RegExp(
   "i",
 );
 
-/** Matches the name of a savepoint or prepared statement. */
-const SAVEPOINT = /^\s*(?:savepoint|prepare)\s+(\w+)/i;
+/** Matches the name of a savepoint, prepared statement or cursor. */
+const SAVEPOINT = /^\s*(?:savepoint|prepare|declare)\s+(\w+)/i;
 const CAST = /^\s*create\s+cast\s*\(\s*([\w\s]+?)\s+as\s+([\w\s]+?)\s*\)/i;
 const OPERATOR = /^\s*create\s+operator\s+([^\s\w("]+)/i;
 
 /**
- * Matches a statement that creates a new table, view, sequence, type or schema. It fails if the
- * object exists.
+ * Matches a statement that creates a new table, view, sequence, type, schema or cursor. It fails if
+ * the object exists.
  */
 const CREATED =
-  /^\s*create\s+(?:global\s+|local\s+)?(temp\w*\s+)?(?:unlogged\s+|recursive\s+|materialized\s+)?(?:table|view|sequence|type|domain|schema)\s+(?!if\s+not\b)("[^"]+"|[\w.]+)/i;
+  /^\s*(?:declare|create\s+(?:global\s+|local\s+)?(temp\w*\s+)?(?:unlogged\s+|recursive\s+|materialized\s+)?(?:table|view|sequence|type|domain|schema))\s+(?!if\s+not\b)("[^"]+"|[\w.]+)/i;
 const BEGIN = /^\s*(?:begin|start\s+transaction)\b/i;
 const ROLLBACK = /^\s*(?:rollback|abort)\b/i;
 const ROUTINE =
@@ -111,6 +111,11 @@ export class OmittedObjects {
   noteSetting(sql: string): void {
     const name = SETTING.exec(sql)?.[1];
     if (name !== undefined) this.#omitted.add(bare(name));
+  }
+
+  /** Remembers that an object is different on the two sides. */
+  noteName(name: string): void {
+    this.#omitted.add(bare(name));
   }
 
   /** Forgets, at the end of a script, everything that can no longer exist on only one side. */
