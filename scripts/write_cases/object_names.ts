@@ -167,8 +167,39 @@ const PARTS: readonly string[] = [
   "SELECT (SELECT count(*) FROM hashed WHERE tableoid = 'hashed_0'::regclass) = (SELECT count(*) FROM hashed_0), count(DISTINCT tableoid) FROM hashed",
 ];
 
+/** Questions for privileges and comments, which the owner of all objects asks. */
+const ASKED = [
+  "CREATE TABLE owned (a int PRIMARY KEY, b text)",
+  "CREATE SEQUENCE counted",
+  "CREATE VIEW seen AS SELECT a FROM owned",
+  "CREATE FUNCTION doubled(x int) RETURNS int LANGUAGE sql AS 'SELECT x * 2'",
+  "SELECT has_table_privilege('owned', 'SELECT'), has_table_privilege('owned', 'insert, update'), has_table_privilege(current_user::text, 'seen', 'DELETE')",
+  "SELECT has_table_privilege('owned'::regclass, 'TRUNCATE'), has_table_privilege(0::oid, 'SELECT'), has_table_privilege(NULL::text, 'SELECT')",
+  "SELECT has_table_privilege('absent', 'SELECT')",
+  "SELECT has_table_privilege('owned', 'SEL')",
+  "SELECT has_table_privilege('owned', 'SELECT, LOOK')",
+  "SELECT has_column_privilege('owned', 'b', 'UPDATE'), has_column_privilege('owned', 2::smallint, 'SELECT'), has_column_privilege('owned', 9::smallint, 'SELECT')",
+  "SELECT has_column_privilege('owned', 'c', 'SELECT')",
+  "SELECT has_column_privilege('owned', 'b', 'DELETE')",
+  "SELECT has_any_column_privilege('owned', 'INSERT'), has_any_column_privilege('seen', 'SELECT')",
+  "SELECT has_sequence_privilege('counted', 'USAGE, UPDATE'), has_schema_privilege('public', 'USAGE'), has_schema_privilege('public', 'CREATE')",
+  "SELECT has_sequence_privilege('owned', 'USAGE')",
+  "SELECT has_schema_privilege('absent', 'USAGE')",
+  "SELECT has_function_privilege('doubled(int)', 'EXECUTE'), has_function_privilege('abs(int)', 'EXECUTE'), has_type_privilege('int', 'USAGE')",
+  "SELECT has_function_privilege('absent(int)', 'EXECUTE')",
+  "COMMENT ON TABLE owned IS 'of a test'",
+  "COMMENT ON COLUMN owned.b IS 'a text'",
+  "COMMENT ON VIEW seen IS 'a view'",
+  "COMMENT ON SEQUENCE counted IS 'numbers'",
+  "COMMENT ON FUNCTION doubled(int) IS 'twice'",
+  "SELECT obj_description('owned'::regclass), obj_description('owned'::regclass, 'pg_class'), obj_description('owned'::regclass, 'pg_proc')",
+  "SELECT obj_description('seen'::regclass, 'pg_class'), obj_description('counted'::regclass, 'pg_class'), obj_description('doubled(int)'::regprocedure, 'pg_proc')",
+  "SELECT col_description('owned'::regclass, 1), col_description('owned'::regclass, 2), col_description('owned'::regclass, 9), col_description(0, 1)",
+  "SELECT has_column_privilege(o, 'a', 'SELECT') FROM (VALUES ('owned'), ('seen')) t (o)",
+];
+
 export const OBJECT_NAMES: CaseFile = {
   name: "object_names",
   about: "OIDs, names of objects, and tableoid",
-  statements: [...NUMBERS, ...NAMES, ...PARTS],
+  statements: [...NUMBERS, ...NAMES, ...PARTS, ...ASKED],
 };

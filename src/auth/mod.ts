@@ -9,6 +9,7 @@ export type { CreateInvitationRequest } from "./invitations.ts";
 export { isIssuer, type OidcSettings } from "./oidc/oidc_settings.ts";
 export { type PasswordPolicy, passwordFault } from "./password.ts";
 export {
+  isAtLeast,
   isPolicyFor,
   isRuledFor,
   mayActFor,

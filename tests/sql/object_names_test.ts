@@ -134,3 +134,64 @@ test("a long or faulty name is refused or unknown", async () => {
   );
   expect(await engine.failure("SELECT regoper('+')")).toStartWith("UNSUPPORTED_FEATURE");
 });
+
+test("functions that ask for privileges answer from roles, owners, access levels and policies", async () => {
+  await engine.run(`CREATE USER olga INTERNAL; CREATE NAMESPACE hers AUTHORIZATION olga;
+    CREATE TABLE hers.secret (id INT PRIMARY KEY) WITH (ACCESS_LEVEL = 'DBA');
+    CREATE USER TABLE app.notes (id INT PRIMARY KEY);
+    CREATE STREAM TABLE app.seen (id INT PRIMARY KEY) WITH (TTL_SECONDS = 9);
+    CREATE TABLE app.ruled (id INT PRIMARY KEY) WITH (ACCESS_LEVEL = 'RESTRICTED');
+    CREATE POLICY reads ON app.ruled FOR SELECT TO user USING (true);
+    CREATE POLICY adds ON app.ruled FOR INSERT TO user WITH CHECK (true)`);
+  const all = ["SELECT", "INSERT", "UPDATE", "DELETE", "TRIGGER", "REFERENCES"];
+  const asked = async (user: string, table: string): Promise<string[]> => {
+    const calls = all.map((each) => `has_table_privilege('${user}', '${table}', '${each}')`);
+    const [row = []] = await engine.rows(`SELECT ${calls.join(", ")}`);
+    return all.filter((_, at) => row[at] === true);
+  };
+  expect(await asked("alice", "app.open")).toEqual(["SELECT", "REFERENCES"]);
+  expect(await asked("public", "app.open")).toEqual(["SELECT", "REFERENCES"]);
+  expect(await asked("sam", "app.open")).toEqual(all);
+  expect(await asked("alice", "app.closed")).toEqual([]);
+  expect(await asked("alice", "app.looking")).toEqual([]);
+  expect(await asked("sam", "app.looking")).toEqual(["SELECT", "INSERT", "UPDATE", "DELETE"]);
+  expect(await asked("alice", "app.notes")).toEqual(all.filter((each) => each !== "TRIGGER"));
+  expect(await asked("alice", "app.ruled")).toEqual(["SELECT", "INSERT", "REFERENCES"]);
+  expect(await asked("olga", "hers.secret")).toEqual(all);
+  expect(await asked("sam", "hers.secret")).toEqual([]);
+  expect(await asked("root", "app.seen")).toEqual(all.filter((each) => each !== "UPDATE"));
+  const others = await engine.rows(`SELECT has_schema_privilege('olga', 'hers', 'CREATE'),
+    has_schema_privilege('alice', 'hers', 'CREATE'), pg_has_role('sam', 'service', 'USAGE'),
+    pg_has_role('sam', 'dba', 'MEMBER'), pg_has_role('sam', 'alice', 'MEMBER'),
+    has_table_privilege('app.open', 'SELECT WITH GRANT OPTION')`);
+  expect(others).toEqual([[true, false, true, false, false, false]]);
+});
+
+test("only users who may inspect the server ask for the privileges of others", async () => {
+  engine.userId = "alice";
+  expect(await engine.rows("SELECT has_table_privilege('app.open', 'INSERT')")).toEqual([[false]]);
+  const own = "SELECT has_table_privilege('alice', 'app.open', 'SELECT')";
+  expect(await engine.rows(own)).toEqual([[true]]);
+  for (const user of ["sam", "nobody"]) {
+    const sql = `SELECT has_table_privilege('${user}', 'app.open', 'SELECT')`;
+    expect(await engine.failure(sql)).toStartWith("USER_NOT_FOUND");
+  }
+  const hidden = "SELECT has_table_privilege('app.closed', 'SELECT')";
+  expect(await engine.failure(hidden)).toStartWith("TABLE_NOT_FOUND");
+});
+
+test("definitions and comments of objects that the caller may not see are NULL", async () => {
+  await engine.run(
+    "COMMENT ON TABLE app.closed IS 'hidden'; COMMENT ON COLUMN app.closed.id IS 'a number'",
+  );
+  const [row] = await engine.rows(
+    "SELECT 'app.closed'::regclass::oid::text, 'app.looking'::regclass::oid::text",
+  );
+  const [table, view] = (row ?? []).map(String);
+  const sql = `SELECT obj_description(${table}), col_description(${table}, 1), pg_get_viewdef(${view})`;
+  expect(await engine.rows(sql)).toEqual([["hidden", "a number", "SELECT id FROM app.closed"]]);
+  engine.userId = "sam";
+  expect(await engine.rows(sql)).toEqual([["hidden", "a number", null]]);
+  engine.userId = "alice";
+  expect(await engine.rows(sql)).toEqual([[null, null, null]]);
+});

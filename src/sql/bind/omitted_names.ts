@@ -48,9 +48,9 @@ const OMITTED: readonly (readonly [names: RegExp, reason: string])[] = [
     "SQL statements have no access to the server's files and processes",
   ],
   [
-    /^has_(?:any_column|column|database|foreign_data_wrapper|function|language|parameter|schema|sequence|server|table|tablespace|type)_privilege$/,
-    "there are no privileges to test: roles, access levels and policies take their place; " +
-      "information_schema lists what the caller may read",
+    /^has_(?:database|foreign_data_wrapper|language|parameter|server|tablespace)_privilege$/,
+    "no rights exist on databases, languages, servers, parameters and tablespaces; only the role " +
+      "of a user decides",
   ],
   [
     /^(?:txid_\w+|pg_current_xact_id\w*|pg_current_snapshot|pg_visible_in_snapshot|pg_snapshot_\w+|pg_xact_status)$/,

@@ -102,10 +102,7 @@ const FUNCTIONS = entries([
   ["quote quotename", "write quote_literal(text), or quote_ident(name)"],
   ["format", "write format('%s', name) for strings, or to_char(price, '999G999D99') for numbers"],
   ["printf str", "write format('%s', name), or to_char(price, '999D99')"],
-  [
-    "obj_description col_description shobj_description",
-    "comments are in system.tables and system.columns",
-  ],
+  ["shobj_description", "write obj_description(oid)"],
   [
     "pg_get_expr",
     "the columns data_type and column_default of information_schema.columns have this information",

@@ -43,6 +43,7 @@ import { MATH_DEGREES_FUNCTIONS } from "./math_degrees.ts";
 import { MATH_DOUBLE_FUNCTIONS } from "./math_double.ts";
 import { NETWORK_FUNCTIONS } from "./network.ts";
 import { OBJECT_FUNCTIONS } from "./objects.ts";
+import { PRIVILEGE_FUNCTIONS } from "./privileges.ts";
 import { RANGE_FUNCTIONS } from "./ranges.ts";
 import { PATTERN_FUNCTIONS } from "./regex/pattern.ts";
 import { SEARCH_FUNCTIONS } from "./search/search_functions.ts";
@@ -84,6 +85,7 @@ const FUNCTIONS: ReadonlyMap<string, ScalarFunction> = byName([
   ...MATH_DOUBLE_FUNCTIONS,
   ...NETWORK_FUNCTIONS,
   ...OBJECT_FUNCTIONS,
+  ...PRIVILEGE_FUNCTIONS,
   ...PATH_FUNCTIONS,
   ...PATTERN_FUNCTIONS,
   ...RANGE_FUNCTIONS,

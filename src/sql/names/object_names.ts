@@ -16,6 +16,7 @@ import {
   DEFAULT_NAMESPACE,
   type FunctionEntry,
   isSystemNamespace,
+  type NamespaceEntry,
   type TableEntry,
   type ViewEntry,
 } from "../../catalog/mod.ts";
@@ -209,7 +210,7 @@ export function seesTable(table: TableEntry, { catalog, principal }: ObjectPlace
  * Whether the caller may read a view. A view that runs with the rights of its reader is visible to
  * callers who may read everything that it reads.
  */
-function seesView(view: ViewEntry, place: ObjectPlace): boolean {
+export function seesView(view: ViewEntry, place: ObjectPlace): boolean {
   const { catalog, principal } = place;
   if (!mayReadView(principal, view, catalog.namespace(view.namespace))) return false;
   if (view.ownRights !== undefined) return true;
@@ -218,6 +219,14 @@ function seesView(view: ViewEntry, place: ObjectPlace): boolean {
   return (
     tables.every((table) => seesTable(table, place)) && views.every((each) => seesView(each, place))
   );
+}
+
+/** Returns the namespace with an OID; undefined if there is none. */
+export function namespaceWithOid(
+  oid: string,
+  { catalog }: Pick<ObjectPlace, "catalog">,
+): NamespaceEntry | undefined {
+  return catalog.namespaces().find(({ name }) => oidOfName("regnamespace", name) === oid);
 }
 
 function seesNamespace(name: string, { catalog, principal }: ObjectPlace): boolean {

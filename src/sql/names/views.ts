@@ -287,7 +287,7 @@ export function shapeOf(entry: ViewEntry, deps: ViewDeps): ViewShape {
  * Returns the names of the columns that can be written through a view; an empty set if the view is
  * not writable.
  */
-function writtenColumns(entry: ViewEntry, deps: ViewDeps): ReadonlySet<string> {
+export function writtenColumns(entry: ViewEntry, deps: ViewDeps): ReadonlySet<string> {
   const statement = new StatementBinding([]);
   const rights = everyRow((tableId) => deps.catalog.tableById(tableId));
   const view = viewRelation(entry, deps);

@@ -3,9 +3,16 @@
  * as the catalog is unchanged, because a statement may look up the same object for every row.
  */
 import { type ObjectNameKind, objectNameValue, textFromValue } from "../../types/mod.ts";
-import type { ObjectCalls, PartitionRow } from "../functions/base/function.ts";
+import type {
+  ObjectCalls,
+  PartitionRow,
+  PrivilegeQuestion,
+  TextQuestion,
+} from "../functions/base/function.ts";
 import { type ObjectPlace, objectNamed, objectWithOid } from "../names/object_names.ts";
+import { objectText } from "../names/object_texts.ts";
 import { partitionAncestors, partitionTree } from "../names/partition_tree.ts";
+import { hasPrivilege } from "../names/privileges.ts";
 
 /** The maximum number of cached look-ups. */
 const KNOWN_MAX = 4096;
@@ -36,6 +43,14 @@ export class OwnObjectCalls implements ObjectCalls {
     return which === "tree"
       ? partitionTree(oid, this.#place)
       : partitionAncestors(oid, this.#place);
+  }
+
+  privilege(question: PrivilegeQuestion): boolean | null {
+    return hasPrivilege(question, this.#place);
+  }
+
+  text(question: TextQuestion): string | null {
+    return objectText(question, this.#place) ?? null;
   }
 
   #kept(key: string, find: () => string | null): string | null {

@@ -4,7 +4,12 @@
  */
 import { putNewest } from "../../base/newest.ts";
 import type { ObjectNameKind } from "../../types/mod.ts";
-import type { ObjectCalls, PartitionRow } from "../functions/base/function.ts";
+import type {
+  ObjectCalls,
+  PartitionRow,
+  PrivilegeQuestion,
+  TextQuestion,
+} from "../functions/base/function.ts";
 
 /** The maximum number of cached answers. */
 const KNOWN_MAX = 4096;
@@ -17,9 +22,13 @@ interface NamingCall {
 }
 
 /** The look-up of an object, as a reader sends it to the event loop. */
-export type ObjectCall = NamingCall | { readonly op: "ancestors" | "tree"; readonly oid: string };
+export type ObjectCall =
+  | NamingCall
+  | { readonly op: "ancestors" | "tree"; readonly oid: string }
+  | { readonly op: "privilege"; readonly question: PrivilegeQuestion }
+  | { readonly op: "text"; readonly question: TextQuestion };
 
-export type ObjectAnswer = string | undefined | readonly PartitionRow[];
+export type ObjectAnswer = string | boolean | undefined | readonly PartitionRow[];
 
 /** Looks up an object on the event loop to answer a reader. @throws {DatabaseError} */
 export function answeredLookup(call: ObjectCall, objects: ObjectCalls): ObjectAnswer {
@@ -28,6 +37,10 @@ export function answeredLookup(call: ObjectCall, objects: ObjectCalls): ObjectAn
       return objects.named(call.kind, call.text) ?? undefined;
     case "with oid":
       return objects.withOid(call.kind, call.text);
+    case "privilege":
+      return objects.privilege(call.question) ?? undefined;
+    case "text":
+      return objects.text(call.question) ?? undefined;
     default:
       return objects.partitions(call.oid, call.op);
   }
@@ -56,6 +69,14 @@ export class AskedObjectCalls implements ObjectCalls {
 
   partitions(oid: string, which: "ancestors" | "tree"): readonly PartitionRow[] {
     return this.#ask({ op: which, oid }) as readonly PartitionRow[];
+  }
+
+  privilege(question: PrivilegeQuestion): boolean | null {
+    return (this.#ask({ op: "privilege", question }) as boolean | undefined) ?? null;
+  }
+
+  text(question: TextQuestion): string | null {
+    return (this.#ask({ op: "text", question }) as string | undefined) ?? null;
   }
 
   #kept(call: NamingCall): string | null {

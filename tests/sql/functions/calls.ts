@@ -53,7 +53,13 @@ const NO_SEQUENCES: SequenceCalls = {
 
 export const CALL: CallDeps = {
   sequences: NO_SEQUENCES,
-  objects: { named: () => null, withOid: (_, oid) => `${oid}-`, partitions: () => [] },
+  objects: {
+    named: () => null,
+    withOid: (_, oid) => `${oid}-`,
+    partitions: () => [],
+    privilege: () => null,
+    text: () => null,
+  },
   settings: { current: () => undefined, set: (_, value) => value ?? "" },
   advisory: {
     lock: () => undefined,

@@ -61,6 +61,13 @@ const STATEFUL_NAMES = [
   "pg_get_serial_sequence",
   "pg_partition_root",
   "format_type",
+  "obj_description",
+  "col_description",
+  "pg_get_viewdef",
+  "pg_has_role",
+  ...["any_column", "column", "function", "schema", "sequence", "table", "type"].map(
+    (object) => `has_${object}_privilege`,
+  ),
   ...OBJECT_NAME_KINDS.map((kind) => `to_${kind}`),
   "setval",
   "snowflake_id",

@@ -197,7 +197,13 @@ describe("JobAnswers sends rows to a reader in portions", () => {
     clock,
     store: { snowflakeId: () => 7 },
     sequences: undefined,
-    objects: { named: () => null, withOid: (_, oid) => `${oid}-`, partitions: () => [] },
+    objects: {
+      named: () => null,
+      withOid: (_, oid) => `${oid}-`,
+      partitions: () => [],
+      privilege: () => null,
+      text: () => null,
+    },
     settings: undefined,
     systemViews: new Map(),
     caller: { userId: "ann", role: "user", isImpersonated: false },
@@ -217,7 +223,11 @@ describe("JobAnswers sends rows to a reader in portions", () => {
 
   function lengthsOf(answers: JobAnswers): number[] {
     const lengths: number[] = [];
-    for (let rows = answers.answer(question); rows !== undefined; rows = answers.answer(question)) {
+    for (
+      let rows = answers.answer(question);
+      Array.isArray(rows);
+      rows = answers.answer(question)
+    ) {
       lengths.push(rows.length);
     }
     return lengths;

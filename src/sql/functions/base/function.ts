@@ -66,7 +66,52 @@ export interface ObjectCalls {
    * out.
    */
   partitions(oid: string, which: "ancestors" | "tree"): readonly PartitionRow[];
+  /**
+   * Returns whether a user has a privilege; null if there is no such object.
+   *
+   * @throws {DatabaseError} USER_NOT_FOUND, COLUMN_NOT_FOUND
+   */
+  privilege(question: PrivilegeQuestion): boolean | null;
+  /** Returns a comment or the definition of a view; null if there is none. */
+  text(question: TextQuestion): string | null;
 }
+
+/** The kind of an object for which a function asks a privilege. */
+export type PrivilegeObject =
+  | "any column"
+  | "column"
+  | "function"
+  | "role"
+  | "schema"
+  | "sequence"
+  | "table"
+  | "type";
+
+/** The question whether a user has a privilege. */
+export interface PrivilegeQuestion {
+  readonly object: PrivilegeObject;
+  /** The OID of the object; absent for a role. */
+  readonly oid?: string;
+  /** The privilege in lower case, perhaps followed by `with grant option`. */
+  readonly privilege: string;
+  /** The id of the user; absent for the caller. */
+  readonly user?: string;
+  /** The name or the position of a column. */
+  readonly column?: string | number;
+  /** The role or user whose rights are asked for. */
+  readonly role?: string;
+}
+
+/** The question for the comment on an object or column, or for the query of a view. */
+export type TextQuestion =
+  | {
+      readonly about: "object";
+      readonly oid: string;
+      /** The list in PostgreSQL's catalog to which the object belongs, such as pg_class. */
+      readonly list?: string;
+    }
+  | { readonly about: "column"; readonly oid: string; readonly position: number }
+  | { readonly about: "view"; readonly oid: string };
 
 /** Reads and changes the settings of the request on behalf of its caller. */
 export interface SettingCalls {
