@@ -570,6 +570,8 @@ const SIBLINGS: readonly Mistake[] = [
     "pg_total_relation_",
     "write SELECT sum(size_bytes) FROM system.segments WHERE table_name = 'articles'",
   ],
+  ["SELECT now() - interval $1", "interval $1", "write $1::interval"],
+  ["SELECT * FROM $1", "$1", "a parameter is a value; write the name of the table in the SQL"],
   ["SELECT auth.uid()", "auth.uid()", "write CURRENT_USER"],
   [
     "SELECT cron.schedule('* * * * *', 'SELECT 1')",

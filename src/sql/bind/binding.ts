@@ -45,6 +45,8 @@ import type {
   BoundWindow,
   BoundWindowCall,
   LiteralRead,
+  UntypedLiteral,
+  UntypedParameter,
 } from "./bound_expressions.ts";
 import type { EquivalenceClasses } from "./equivalence.ts";
 import { omittedFeatureOf } from "./omitted_names.ts";
@@ -112,9 +114,10 @@ export class StatementBinding {
   readonly pastReads: PastRead[] = [];
   /** The numbers of the parameters that the statement uses. */
   readonly usedParameters: Set<number> = new Set<number>();
+  readonly #untypedParameters = new Map<number, UntypedParameter>();
   /** The part names in FILE('x') calls, in order of appearance. */
   readonly files: string[] = [];
-  /** Untyped literals to be converted before the statement runs. */
+  /** Untyped literals and parameters to be converted before the statement runs. */
   readonly literals: LiteralRead[] = [];
   /** Numbers that the statement stores in timestamp columns. */
   readonly storedNumbers: StoredNumber[] = [];
@@ -366,13 +369,23 @@ export class StatementBinding {
   parameter(index: number, node: AstNode): BoundExpression {
     const type = this.parameterTypes[index - 1];
     this.usedParameters.add(index);
-    if (type !== undefined) return { kind: "slot", type, slot: index - 1, isParameter: true };
+    if (type !== undefined) {
+      const slot = { kind: "slot", type, slot: index - 1, isParameter: true } as const;
+      return type.kind === "unknown" ? { ...slot, untyped: this.#untyped(index, node) } : slot;
+    }
     throw new DatabaseError(
       "INVALID_PARAMETER",
       `Cannot bind $${index}: the request passes ` +
         counted(this.parameterTypes.length, "parameter"),
       { position: node._location.start, hint: "pass a value for every parameter in params" },
     );
+  }
+
+  #untyped(index: number, node: AstNode): UntypedLiteral {
+    const parameter = this.#untypedParameters.get(index) ?? { number: index, uses: 0 };
+    this.#untypedParameters.set(index, parameter);
+    parameter.uses += 1;
+    return { position: node._location.start, reads: this.literals, parameter };
   }
 
   /**

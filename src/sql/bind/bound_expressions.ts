@@ -33,8 +33,8 @@ export interface BoundColumn {
 export type RowFunction = (values: readonly Value[], call: CallDeps) => Value;
 
 /**
- * A literal that is read before its statement runs: either a constant that could not be converted
- * at binding, or a literal that the plan cache lifted out.
+ * A literal or parameter that is read before its statement runs: a constant that could not be
+ * converted at binding, a literal that the plan cache lifted out, or an untyped parameter.
  */
 export interface LiteralRead {
   readonly slot: number | undefined;
@@ -47,6 +47,20 @@ export interface LiteralRead {
    * @throws {DatabaseError}
    */
   readonly read: (value: Value) => unknown;
+  /** Set for a parameter. */
+  readonly parameter?: UntypedParameter;
+}
+
+/**
+ * A parameter whose type its use determines. It is read before the statement runs only if it is
+ * used once: uses such as `$1 = '' OR id = $1::int` require several types, and the first may
+ * decide whether the second is evaluated.
+ */
+export interface UntypedParameter {
+  /** The number in `$n`. */
+  readonly number: number;
+  /** How often the statement uses the parameter. */
+  uses: number;
 }
 
 /**
@@ -56,6 +70,8 @@ export interface LiteralRead {
 export interface UntypedLiteral {
   readonly position: number;
   readonly reads: LiteralRead[];
+  /** Set for a parameter. */
+  readonly parameter?: UntypedParameter;
 }
 
 export interface BoundConstant {

@@ -53,6 +53,11 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   ],
   [/▸ (\?|: \w|@ \w|@@|# \w+ #|% s\b|% \()/, PARAMETER_ADVICE],
   [/@ \w+ ▸ :=/, "SQL variables are not supported: write the value, or pass it as a parameter, $1"],
+  [/interval ▸ \$/, "write $1::interval"],
+  [
+    /(?=▸)(?<=(from|join|into|update|table) )▸ \$/,
+    "a parameter is a value; write the name of the table in the SQL",
+  ],
   // Advice on quoting names and strings.
   [/▸ \[ \w+ \]/, 'put names that need quotes in double quotes: "name"'],
   [

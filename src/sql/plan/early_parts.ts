@@ -83,7 +83,8 @@ function isReadInAdvance(expression: BoundExpression): boolean {
 }
 
 function isUntyped(value: BoundExpression): boolean {
-  return (value.kind === "constant" || value.kind === "slot") && value.untyped !== undefined;
+  if (value.kind !== "constant" && value.kind !== "slot") return false;
+  return value.untyped !== undefined && value.untyped.parameter === undefined;
 }
 
 function isArrayCall(expression: BoundExpression): boolean {

@@ -125,7 +125,7 @@ export function planLiveQuery(
   }
   refuseAggregates(bound, node);
   const ruled = withRule(bound, from.relation, node);
-  readLiterals(statement.literals);
+  readLiterals(statement.literals, values);
   refuseUnfixed(ruled, node);
   const owned = withOwner(catalog, principal);
   const start = { principal: owned, namespace, slots: values, atSeq: deps.store.visibleSeq };

@@ -130,7 +130,7 @@ export class UnitRunner {
     const prepared = this.#binding.renewed(unit);
     if (prepared !== undefined) {
       this.#transaction.requireUsable();
-      readLiterals(prepared.literals);
+      readLiterals(prepared.literals, parameters);
       if (prepared.kind === "query" && prepared.calls.length > 0 && this.#reads(node)) {
         return await this.#runProgram(unit, (programs) =>
           this.#runCalls(programs, { node, prepared, parameters, unit }),
@@ -393,7 +393,7 @@ export class UnitRunner {
     const unit = unboundUnit(node);
     const prepared = defined(this.#binding.renewed(unit), "prepared change writes no rows");
     this.#transaction.requireUsable();
-    readLiterals(prepared.literals);
+    readLiterals(prepared.literals, parameters);
     return await this.#scope.runner.run(prepared, {
       principal: this.#principal,
       namespace: this.#binding.namespace,
@@ -422,7 +422,7 @@ export class UnitRunner {
       transaction,
       run: async (query) => {
         const prepared = this.#binding.prepareNow(query, { locked: lockedNames(node) });
-        readLiterals(prepared.literals);
+        readLiterals(prepared.literals, parameters);
         const options = { principal, namespace, transaction, parameters, files: undefined };
         const found = keyedResult(await this.#scope.lockingRunner.run(prepared, options), prepared);
         ({ keyed } = found);

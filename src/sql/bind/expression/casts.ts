@@ -265,17 +265,18 @@ function castWithNow(
 }
 
 /**
- * Schedules an untyped literal to be read before its statement runs, unless it is a constant that
- * can be read now. Assigned literals are converted together with their row instead, so that the
- * first faulty row determines the error.
+ * Schedules an untyped literal or parameter to be read before its statement runs, unless it is a
+ * constant that can be read now. Assigned literals are converted together with their row instead,
+ * so that the first faulty row determines the error.
  */
 export function noteLiteral(literal: BoundExpression, read: (value: Value) => Value): void {
   if (literal.kind !== "constant" && literal.kind !== "slot") return;
   const { untyped } = literal;
   if (untyped === undefined) return;
-  const { position, reads } = untyped;
+  const { parameter, position, reads } = untyped;
   if (literal.kind === "slot") {
-    reads.push({ slot: literal.slot, value: null, position, read });
+    const ofParameter = parameter === undefined ? {} : { parameter };
+    reads.push({ slot: literal.slot, value: null, position, read, ...ofParameter });
   } else if (tryConvert(literal.value, read) === undefined) {
     reads.push({ slot: undefined, value: literal.value, position, read });
   }
