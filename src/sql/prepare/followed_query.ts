@@ -23,12 +23,12 @@ import {
   newFollowedText,
 } from "./followed_text.ts";
 import {
+  type CallExpression,
   claimsKeyOf,
   FIXED_FUNCTIONS,
   fingerprintOf,
   type LiveCaller,
   type LivePlanDeps,
-  startOfCall,
   unfixedFunction,
   withOwner,
 } from "./live_planner.ts";
@@ -201,12 +201,16 @@ function refuseUnfixed(
     slots,
   }: { node: SelectStatement; slots: readonly Value[]; clockTerms: ClockTerms },
 ): void {
-  for (const call of callsIn(select)) {
+  const { calls, stepCalls } = callsIn(select);
+  for (const call of stepCalls) {
+    // The function of an aggregate that is declared IMMUTABLE promises to read no tables.
+    const isFixed = FIXED_FUNCTIONS.has(call.name) || isImmutableProgram(call);
+    if (call.volatility !== "immutable" && !isFixed) throw unfixedFunction(call, node, "aggregate");
+  }
+  for (const call of calls) {
     const { name, volatility } = call;
     const isFixed = FIXED_FUNCTIONS.has(name) || clockTerms.calls.has(call);
-    if (volatility !== "immutable" && !isFixed) {
-      throw unfixedFunction(name, startOfCall(node, name));
-    }
+    if (volatility !== "immutable" && !isFixed) throw unfixedFunction(call, node);
     const word = call.readsTimeWords === true ? timeWordIn(call.args[0], slots) : undefined;
     if (word === undefined) continue;
     throw new DatabaseError(
@@ -218,6 +222,10 @@ function refuseUnfixed(
       },
     );
   }
+}
+
+function isImmutableProgram({ program }: CallExpression): boolean {
+  return program?.entry.routine.volatility === "immutable";
 }
 
 function timeWordIn(

@@ -45,6 +45,7 @@ import {
   withTotalOrder,
 } from "./followed_select.ts";
 import {
+  type CallExpression,
   FIXED_FUNCTIONS,
   followedNode,
   type LiveCaller,
@@ -166,7 +167,8 @@ export function newFollowedText(
   const readsSystemViews = requirements.some(({ action }) => action === "read-system");
   const changesByTime = readsSystemViews || requirements.some(mayExpire);
   const clockTerms = clockTermsOf(select);
-  const called = [...callsIn(select)].map(({ name }) => name);
+  const { calls, stepCalls } = callsIn(select);
+  const called = [...calls, ...stepCalls].map(({ name }) => name);
   return {
     sql,
     written,
@@ -198,6 +200,7 @@ export function newFollowedText(
       namespace,
       changesByTime: changesByTime || clockTerms.terms.length > 0,
       readsTombstones: mayReadTombstones(prepared),
+      callsPrograms: [...stepCalls].some(({ program }) => program !== undefined),
       hasKey: keyFieldsOf(select) !== undefined,
       hasRowSeq: rowSeq !== undefined,
       terms: windowTermsOf(select),
@@ -262,25 +265,41 @@ function mayExpire(requirement: Requirement): boolean {
   return "table" in requirement && requirement.table.kind === "stream";
 }
 
-/** A function call. */
-type CallExpression = Extract<BoundExpression, { kind: "call" }>;
+/** The calls in a query. */
+export interface QueryCalls {
+  /** The calls in expressions. */
+  readonly calls: ReadonlySet<CallExpression>;
+  /** The calls in the functions of user-defined aggregates. */
+  readonly stepCalls: ReadonlySet<CallExpression>;
+}
 
 /** Returns every call in a query, its WITH entries and its subqueries. */
-export function callsIn(select: BoundSelect): Set<CallExpression> {
+export function callsIn(select: BoundSelect): QueryCalls {
   const calls = new Set<CallExpression>();
+  const stepCalls = new Set<CallExpression>();
   const seen = new Set<BoundSelect>();
   const visit = (query: BoundSelect): void => {
     if (seen.has(query)) return;
     seen.add(query);
-    for (const expression of expressionsIn(query)) visitExpression(expression);
+    for (const expression of expressionsIn(query)) visitExpression(expression, calls);
+    for (const expression of stepsIn(query)) visitExpression(expression, stepCalls);
     for (const relation of relationsIn(query))
       if (relation.kind === "cte") visit(relation.cte.query);
   };
-  const visitExpression = (expression: BoundExpression): void => {
-    if (expression.kind === "call") calls.add(expression);
+  const visitExpression = (expression: BoundExpression, found: Set<CallExpression>): void => {
+    if (expression.kind === "call") found.add(expression);
     if (expression.kind === "subquery") visit(expression.subquery.query);
-    for (const child of childrenOf(expression)) visitExpression(child);
+    for (const child of childrenOf(expression)) visitExpression(child, found);
   };
   visit(select);
-  return calls;
+  return { calls, stepCalls };
+}
+
+/** Returns the calls of the functions of a block's user-defined aggregates. */
+function stepsIn({ aggregates, windows }: BoundSelect): BoundExpression[] {
+  const ofWindows = windows.map(({ form }) => (form.kind === "aggregate" ? form.steps : undefined));
+  return [...aggregates.map(({ steps }) => steps), ...ofWindows]
+    .flatMap((steps) => [steps, steps?.moving])
+    .flatMap((steps) => [steps?.transition, steps?.inverse, steps?.final])
+    .flatMap((step) => (step === undefined ? [] : [step.expression]));
 }

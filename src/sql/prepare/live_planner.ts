@@ -16,6 +16,7 @@ import type { BoundColumn, BoundExpression } from "../bind/bound_expressions.ts"
 import { columnValue } from "../bind/bound_nodes.ts";
 import { typesIn, withTypes } from "../bind/expression/type_names.ts";
 import { readLiterals } from "../bind/expression/untyped_literals.ts";
+import { TABLE_SAMPLE } from "../bind/query/sample_binder.ts";
 import { bindSelect } from "../bind/query/select_binder.ts";
 import {
   childrenOf,
@@ -135,7 +136,7 @@ export function planLiveQuery(
   const context = newContext(deps, start);
   const select = withoutTimeWords(ruled, node, planning);
   // The only volatile calls that remain depend on the caller alone.
-  const callerCalls = volatileCalls(select);
+  const callerCalls = volatileCalls(select).map(({ name }) => name);
   const { columns, table } = from.relation;
   const outputs = withIdentity(select.outputs, from.relation, node);
 
@@ -376,22 +377,57 @@ function refuseAggregates(select: BoundSelect, node: AstNode): void {
 
 /** Rejects functions whose values may change although the row does not change. */
 function refuseUnfixed(select: BoundSelect, node: SelectFromStatement): void {
-  for (const name of volatileCalls(select)) {
+  for (const call of volatileCalls(select)) {
+    const { name } = call;
     if (FIXED_FUNCTIONS.has(name)) continue;
     const position = startOfCall(node, name);
     // A query that compares a column with the time can be materialised instead.
     if (isClockFunction(name))
       throw new NotRowByRow("the time", { _location: { start: position, end: position } });
-    throw unfixedFunction(name, position);
+    throw unfixedFunction(call, node);
   }
 }
 
-/** Creates the error for a function whose value may change although no row changes. */
-export function unfixedFunction(name: string, position: number): DatabaseError {
+/** A function call. */
+export type CallExpression = Extract<BoundExpression, { kind: "call" }>;
+
+/**
+ * Creates the error for a function whose value may change although no row changes.
+ *
+ * @param caller Whether an aggregate calls the function.
+ */
+export function unfixedFunction(
+  { name, program }: Pick<CallExpression, "name" | "program">,
+  node: AstNode,
+  caller?: "aggregate",
+): DatabaseError {
+  const position = startOfCall(node, name);
+  if (name === TABLE_SAMPLE) {
+    return new DatabaseError(
+      "UNSUPPORTED_FEATURE",
+      "Cannot subscribe to a query with TABLESAMPLE: another sample would have other rows",
+      { position, hint: "write a condition on a column in place of TABLESAMPLE" },
+    );
+  }
+  if (program === undefined) {
+    return new DatabaseError(
+      "UNSUPPORTED_FEATURE",
+      `Cannot subscribe with function ${name}: its value would change even if the row does not`,
+      { position, hint: hintFor(name) },
+    );
+  }
+  const { namespace, routine } = program.entry;
   return new DatabaseError(
     "UNSUPPORTED_FEATURE",
-    `Cannot subscribe with function ${name}: its value would change even if the row does not`,
-    { position, hint: hintFor(name) },
+    `Cannot subscribe with function ${namespace}.${routine.name}: it runs as a program, and the ` +
+      "server does not know which tables a program reads",
+    {
+      position,
+      hint:
+        caller === "aggregate"
+          ? "declare the function IMMUTABLE if it reads no tables"
+          : "write the function in SQL, as a single expression or query",
+    },
   );
 }
 
@@ -406,7 +442,7 @@ function hintFor(name: string): string {
  * Returns the position of a call in a query, or the position of the query if it contains no call
  * by this name.
  */
-export function startOfCall(node: AstNode, name: string): number {
+function startOfCall(node: AstNode, name: string): number {
   for (const part of partsOf([node])) {
     const { function: called, keyword, type, _location: at }: SyntaxPart = part;
     const isCall = type === "call" && called?.name === name;
@@ -417,16 +453,16 @@ export function startOfCall(node: AstNode, name: string): number {
 }
 
 /** Returns the functions in a query whose results depend on more than their arguments. */
-function volatileCalls({ outputs, where }: BoundSelect): string[] {
-  const names: string[] = [];
+function volatileCalls({ outputs, where }: BoundSelect): CallExpression[] {
+  const calls: CallExpression[] = [];
   const visit = (expression: BoundExpression): void => {
     const isCall = expression.kind === "call";
-    if (isCall && expression.volatility !== "immutable") names.push(expression.name);
+    if (isCall && expression.volatility !== "immutable") calls.push(expression);
     for (const child of childrenOf(expression)) visit(child);
   };
   for (const { expression } of outputs) visit(expression);
   if (where !== undefined) visit(where);
-  return names;
+  return calls;
 }
 
 /**

@@ -60,6 +60,8 @@ export interface MaintainedPlansOptions {
   readonly namespace: string;
   readonly changesByTime: boolean;
   readonly readsTombstones: boolean;
+  /** Whether an aggregate calls a function that runs as a program. */
+  readonly callsPrograms: boolean;
   /** Whether a subset of the fields identifies a row of the result. */
   readonly hasKey: boolean;
   /**
@@ -112,9 +114,11 @@ export class MaintainedPlans {
   }
 
   #newPlan(subscriber: Subscriber, context: StatementContext): SharedPlan {
-    const { changesByTime, hasKey, hasRowSeq, node, readsTombstones, terms } = this.#options;
+    const { callsPrograms, changesByTime, hasKey, hasRowSeq, node, readsTombstones, terms } =
+      this.#options;
     if (changesByTime) throw new NotMaintained("the rows of the query change over time");
     if (readsTombstones) throw new NotMaintained("the query reads deleted rows");
+    if (callsPrograms) throw new NotMaintained("an aggregate calls a function in PL/pgSQL");
     const { principal } = subscriber;
     const bind = (other: SelectStatement): BoundSelect =>
       bindQuery(other, this.#binding(principal).deps);

@@ -506,7 +506,7 @@ const REFUSED: readonly (readonly [string, string, string])[] = [
   [
     "SELECT count(*) FROM app.rooms TABLESAMPLE BERNOULLI (10) REPEATABLE (1)",
     "UNSUPPORTED",
-    "Cannot subscribe with function tablesample: its value would change even if the row does not",
+    "Cannot subscribe to a query with TABLESAMPLE: another sample would have other rows",
   ],
   [
     "WITH a AS (SELECT uuidv4() AS u) SELECT * FROM a",

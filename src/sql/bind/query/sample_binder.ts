@@ -67,10 +67,13 @@ export function boundSample(sample: TableSample, sampled: SampledTable): BoundEx
   };
 }
 
+/** The name of the call that decides whether a row belongs to a sample. */
+export const TABLE_SAMPLE = "tablesample";
+
 const CALL = {
   kind: "call",
   type: BOOLEAN,
-  name: "tablesample",
+  name: TABLE_SAMPLE,
   seesNull: true,
   // The condition must be tested on every row, and must not move to another part of the query.
   volatility: "volatile",
