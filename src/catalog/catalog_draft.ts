@@ -144,7 +144,7 @@ export class CatalogDraft implements DraftedCatalog {
 
   /**
    * Applies a change to the draft and records it. @param isLasting Whether the change affects more
-   * than a temporary table.
+   * than temporary objects.
    */
   #change(change: DraftedChange, isLasting = true): void {
     change(this.#definitions, AS_WRITTEN);
@@ -278,7 +278,7 @@ export class CatalogDraft implements DraftedCatalog {
   }
 
   createView(entry: ViewEntry): void {
-    this.#change((definitions, at) => definitions.createView(at.view(entry)));
+    this.#change((definitions, at) => definitions.createView(at.view(entry)), !isOnlyHere(entry));
   }
 
   changeView(entry: ViewEntry): void {
@@ -286,13 +286,14 @@ export class CatalogDraft implements DraftedCatalog {
   }
 
   changeViews(entries: readonly ViewEntry[]): void {
-    this.#change((definitions, at) =>
-      definitions.changeViews(entries.map((each) => at.view(each))),
+    this.#change(
+      (definitions, at) => definitions.changeViews(entries.map((each) => at.view(each))),
+      !entries.every(isOnlyHere),
     );
   }
 
   dropViews(entries: readonly ViewEntry[]): void {
-    this.#change((definitions) => definitions.dropViews(entries));
+    this.#change((definitions) => definitions.dropViews(entries), !entries.every(isOnlyHere));
   }
 
   topic(namespace: string, name: string): TopicEntry | undefined {
@@ -329,16 +330,16 @@ export class CatalogDraft implements DraftedCatalog {
 
   createSequence(entry: SequenceEntry): void {
     this.#adopt({ sequences: [entry] });
-    this.#change((definitions) => definitions.createSequence(entry));
+    this.#change((definitions) => definitions.createSequence(entry), !isOnlyHere(entry));
   }
 
   changeSequence(entry: SequenceEntry, mark?: SequenceMark): void {
     this.#adopt({ sequences: [entry], marks: mark === undefined ? [] : [mark] });
-    this.#change((definitions) => definitions.changeSequence(entry, mark));
+    this.#change((definitions) => definitions.changeSequence(entry, mark), !isOnlyHere(entry));
   }
 
   dropSequences(entries: readonly SequenceEntry[]): void {
-    this.#change((definitions) => definitions.dropSequences(entries));
+    this.#change((definitions) => definitions.dropSequences(entries), !entries.every(isOnlyHere));
   }
 
   nextNumber(sequence: SequenceEntry): Whole {
@@ -416,6 +417,11 @@ export class CatalogDraft implements DraftedCatalog {
   close(): void {
     throw new Error("catalog draft: a draft cannot be closed");
   }
+}
+
+/** Returns whether a view or sequence ends with the transaction. */
+function isOnlyHere({ isTemporary }: { readonly isTemporary?: true | undefined }): boolean {
+  return isTemporary === true;
 }
 
 /** Returns whether a change to a table and other definitions outlives the transaction. */

@@ -352,6 +352,11 @@ export interface ViewEntry {
   readonly ownRights?: ViewRights | undefined;
   /** The WITH CHECK OPTION of the view; absent if it has none. */
   readonly checkOption?: "cascaded" | "local" | undefined;
+  /**
+   * True if the view is dropped at the end of the transaction that created it. Such a view exists
+   * only in the draft of that transaction.
+   */
+  readonly isTemporary?: true | undefined;
   /** The view's triggers in the order of their names; absent if it has none. */
   readonly triggers?: readonly TriggerEntry[] | undefined;
   /** The comment set by COMMENT ON; absent if there is none. */
@@ -545,6 +550,8 @@ export interface SequenceEntry {
   readonly cache: number;
   /** The column that owns the sequence. Dropping the column also drops the sequence. */
   readonly ownedBy?: SequenceOwner;
+  /** True if the sequence is dropped at the end of the transaction that created it. */
+  readonly isTemporary?: true;
   /** The comment set by COMMENT ON; absent if there is none. */
   readonly comment?: string | undefined;
   readonly createdBy: string;

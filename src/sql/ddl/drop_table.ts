@@ -325,18 +325,18 @@ export function dropTogether(
   return removals;
 }
 
-/** Drops a temporary table at the end of its transaction, if the table still exists. */
-export async function dropTemporaryTable(
-  tableId: number,
+/** Drops temporary tables and views at the end of their transaction, if they still exist. */
+export async function dropTemporary(
+  ids: { readonly tableIds: readonly number[]; readonly viewIds: readonly number[] },
   ledger: RequestLedger,
   deps: TableDeps,
 ): Promise<void> {
   const { catalog } = deps;
   const statement = { action: "end the transaction", isCascading: true, position: 0 };
   const dropped = (): DroppedObjects => {
-    const table = catalog.tableById(tableId);
-    const tables = new Map(table === undefined ? [] : [[tableId, table]]);
-    const named = { tables, entries: [] };
+    const tables = ids.tableIds.flatMap((tableId) => catalog.tableById(tableId) ?? []);
+    const entries = ids.viewIds.flatMap((viewId) => catalog.viewById(viewId) ?? []);
+    const named = { tables: new Map(tables.map((table) => [table.tableId, table])), entries };
     return {
       ...withDependents(named, { ...statement, principal: undefined }, catalog),
       message: "",

@@ -135,11 +135,11 @@ function requireElementOf(namespace: string, element: NamespaceElement): void {
       { position, hint: "write the definition as a separate statement", sqlstate: "42P15" },
     );
   }
-  if (element.type === "create table" && element.temporary === true) {
+  if ("temporary" in element && element.temporary === true) {
     throw new DatabaseError(
       "INVALID_DEFINITION",
-      `Cannot create temporary table ${target.name} in a new namespace`,
-      { position, hint: "write CREATE TEMPORARY TABLE as a separate statement", sqlstate: "42P16" },
+      `Cannot create ${target.name} in a new namespace: it is temporary`,
+      { position, hint: "write CREATE TEMPORARY as a separate statement", sqlstate: "42P16" },
     );
   }
 }

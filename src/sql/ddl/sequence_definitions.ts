@@ -107,6 +107,7 @@ export function createSequence(
       namespace: schema,
       name,
       ...(ownedBy === undefined || ownedBy === "none" ? {} : { ownedBy }),
+      ...(node.temporary && { isTemporary: node.temporary }),
       createdBy: caller.principal.userId,
       createdAtMs: nowMs,
       updatedAtMs: nowMs,
@@ -218,6 +219,14 @@ export function refuseNumbered(
       `DEFAULT of column "${name}" in ${first.table.namespace}.${first.table.name}`,
     { position, hint: "add CASCADE to drop the DEFAULTs as well" },
   );
+}
+
+/** Drops temporary sequences at the end of their transaction, and the DEFAULTs that use them. */
+export function dropTemporarySequences(deps: RedefinitionDeps): void {
+  const { catalog } = deps;
+  const dropped = catalog.sequences().filter(({ isTemporary }) => isTemporary === true);
+  dropDefaults(deps, columnsTakingFrom(catalog, dropped));
+  catalog.dropSequences(dropped);
 }
 
 /** Removes the DEFAULTs of the given columns. */

@@ -116,7 +116,8 @@ export function createView(
   const before = catalog.view(namespace, name);
   refuseTopicName(catalog, "view", { namespace, name, position });
   const isPart = isPartition(before);
-  const isTaken = before !== undefined && node.orReplace !== true && !isPart;
+  const isOther = before !== undefined && before.isTemporary !== node.temporary;
+  const isTaken = before !== undefined && (node.orReplace !== true || isOther) && !isPart;
   if (isTaken || isPart || catalog.table(namespace, name) !== undefined) {
     throw new DatabaseError(
       "ALREADY_EXISTS",
@@ -146,6 +147,7 @@ export function createView(
       sql: node.source,
       searchNamespace: call.namespace,
       checkOption,
+      isTemporary: node.temporary,
       triggers: before?.triggers,
       comment: before?.comment,
       createdBy: call.principal.userId,

@@ -491,7 +491,7 @@ export function parseQNames(cursor: Cursor, what: string): QName[] {
 export function parseCreateView(
   cursor: Cursor,
   start: number,
-  orReplace: true | undefined,
+  { orReplace, temporary }: Pick<CreateViewStatement, "orReplace" | "temporary">,
 ): CreateViewStatement {
   const isRecursive = cursor.accept("recursive");
   cursor.expect("view");
@@ -511,6 +511,7 @@ export function parseCreateView(
   const view = {
     type: "create view",
     orReplace,
+    temporary,
     name,
     columnNames,
     options,

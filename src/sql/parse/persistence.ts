@@ -4,11 +4,27 @@ import type { Cursor } from "./cursor.ts";
 
 /** Whether TEMPORARY TABLE or UNLOGGED TABLE comes next, as opposed to another kind of object. */
 export function isPersistence(cursor: Cursor): boolean {
+  return isBefore(cursor, ["temp", "temporary", "unlogged"], ["table"]);
+}
+
+/** Accepts TEMPORARY before VIEW or SEQUENCE. */
+export function acceptTemporary(cursor: Cursor): true | undefined {
+  if (!isBefore(cursor, ["temp", "temporary"], ["view", "recursive", "sequence"])) {
+    return undefined;
+  }
+  cursor.acceptOneOf("global", "local");
+  cursor.token += 1;
+  return true;
+}
+
+function isBefore(
+  cursor: Cursor,
+  words: readonly ("temp" | "temporary" | "unlogged")[],
+  kinds: readonly ("recursive" | "sequence" | "table" | "view")[],
+): boolean {
   const at = cursor.is("global") || cursor.is("local") ? 1 : 0;
-  const isWord = (["temp", "temporary", "unlogged"] as const).some((word) =>
-    cursor.isAhead(at, word),
-  );
-  return isWord && cursor.isAhead(at + 1, "table");
+  const isWord = words.some((word) => cursor.isAhead(at, word));
+  return isWord && kinds.some((kind) => cursor.isAhead(at + 1, kind));
 }
 
 /** Accepts TEMPORARY or UNLOGGED before TABLE, or before the table name in SELECT INTO. */

@@ -92,10 +92,28 @@ const HINTS_OF_DROP = new Map<string, string>([
  * CREATE, ALTER or DROP.
  */
 export const REFUSED_OBJECTS: ReadonlyMap<string, Refused> = new Map<string, Refused>([
-  ["temp", ["TEMP with objects other than tables", "write CREATE TEMP TABLE"]],
-  ["temporary", ["TEMPORARY with objects other than tables", "write CREATE TEMPORARY TABLE"]],
-  ["global", ["GLOBAL TEMPORARY with objects other than tables", "write CREATE TEMPORARY TABLE"]],
-  ["local", ["LOCAL TEMPORARY with objects other than tables", "write CREATE TEMPORARY TABLE"]],
+  ["temp", ["TEMP with objects other than tables, views and sequences", "write CREATE TEMP TABLE"]],
+  [
+    "temporary",
+    [
+      "TEMPORARY with objects other than tables, views and sequences",
+      "write CREATE TEMPORARY TABLE",
+    ],
+  ],
+  [
+    "global",
+    [
+      "GLOBAL TEMPORARY with objects other than tables, views and sequences",
+      "write CREATE TEMPORARY TABLE",
+    ],
+  ],
+  [
+    "local",
+    [
+      "LOCAL TEMPORARY with objects other than tables, views and sequences",
+      "write CREATE TEMPORARY TABLE",
+    ],
+  ],
   [
     "unlogged",
     ["UNLOGGED with objects other than tables", "write CREATE SEQUENCE; all sequences are logged"],
@@ -134,10 +152,6 @@ export const REFUSED_OBJECTS: ReadonlyMap<string, Refused> = new Map<string, Ref
 
 /** Rejects CREATE, ALTER or DROP for a kind of object that Tidemark does not have. */
 export function refuseObject(cursor: Cursor, verb: "CREATE" | "ALTER" | "DROP"): void {
-  const isTemporary = cursor.is("temp") || cursor.is("temporary");
-  if (isTemporary && cursor.isAhead(1, "view")) {
-    cursor.refuse(`${verb} ${cursor.word.toUpperCase()} VIEW`, "use WITH, or CREATE VIEW");
-  }
   const entry = REFUSED_OBJECTS.get(spelling(cursor));
   if (entry === undefined) return;
   const [object, hint] = entry;

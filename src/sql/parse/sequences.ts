@@ -16,11 +16,16 @@ import { parseSequenceOptions } from "./sequence_options.ts";
 const SEQUENCE = "a sequence";
 
 /** Parses the rest of a statement after `CREATE SEQUENCE`. */
-export function parseCreateSequence(cursor: Cursor, start: number): CreateSequenceStatement {
+export function parseCreateSequence(
+  cursor: Cursor,
+  start: number,
+  temporary: true | undefined,
+): CreateSequenceStatement {
   const ifNotExists = acceptIfNotExists(cursor);
   const name = cursor.qname(SEQUENCE);
   const options = parseSequenceOptions(cursor);
-  return { type: "create sequence", name, ifNotExists, options, _location: cursor.since(start) };
+  const _location = cursor.since(start);
+  return { type: "create sequence", name, temporary, ifNotExists, options, _location };
 }
 
 /** Parses the rest of a statement after `ALTER SEQUENCE`. */

@@ -49,7 +49,7 @@ import { parseMerge } from "./merge.ts";
 import { parseAlterNamespace, parseCreateNamespace, parseDropNamespace } from "./namespaces.ts";
 import { parseOptions } from "./options.ts";
 import { acceptOwner, parseCreateExtension } from "./ownership.ts";
-import { acceptPersistence, isPersistence } from "./persistence.ts";
+import { acceptPersistence, acceptTemporary, isPersistence } from "./persistence.ts";
 import { parseAlterPolicy, parseCreatePolicy, parseDropPolicy } from "./policies.ts";
 import { parseDeallocate, parseExecute, parsePrepare } from "./prepare.ts";
 import { refuseObject, refuseStatement } from "./refused.ts";
@@ -193,7 +193,8 @@ function parseTrigger(cursor: Cursor, start: number, orReplace: true | undefined
 
 /** Parses the rest of a statement after `CREATE OR REPLACE`. */
 function parseReplace(cursor: Cursor, start: number): Statement {
-  if (isView(cursor)) return parseCreateView(cursor, start, true);
+  const temporary = acceptTemporary(cursor);
+  if (isView(cursor)) return parseCreateView(cursor, start, { orReplace: true, temporary });
   if (cursor.is("materialized")) {
     cursor.refuse(
       "CREATE OR REPLACE MATERIALIZED VIEW",
@@ -214,9 +215,17 @@ function acceptCreateTable(cursor: Cursor, start: number): Statement | undefined
   return parseCreateTable(cursor, start, { kind, ...persistence });
 }
 
-/** Parses the rest of CREATE VIEW or CREATE MATERIALIZED VIEW, if it comes next. */
+/**
+ * Parses the rest of CREATE VIEW, CREATE MATERIALIZED VIEW or CREATE TEMPORARY SEQUENCE, if it
+ * comes next.
+ */
 function acceptCreateView(cursor: Cursor, start: number): Statement | undefined {
-  if (isView(cursor)) return parseCreateView(cursor, start, undefined);
+  const temporary = acceptTemporary(cursor);
+  if (isView(cursor)) return parseCreateView(cursor, start, { temporary });
+  if (temporary !== undefined) {
+    cursor.expect("sequence");
+    return parseCreateSequence(cursor, start, temporary);
+  }
   const isMaterialized = cursor.acceptAll("materialized", "view");
   return isMaterialized ? parseCreateMaterialized(cursor, start) : undefined;
 }
@@ -281,7 +290,7 @@ function parseCreate(cursor: Cursor, start: number): Statement {
     case "invitation":
       return parseCreateInvitation(cursor, start);
     case "sequence":
-      return parseCreateSequence(cursor, start);
+      return parseCreateSequence(cursor, start, undefined);
     case "user":
       return parseCreateUser(cursor, start);
     case "storage":

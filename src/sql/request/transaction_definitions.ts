@@ -30,14 +30,20 @@ import type { Commit, TableDefinition, TableWrite, WriteBatch } from "../../stor
 import { WriteGates } from "../admission/write_gates.ts";
 import { nameOf } from "../bind/change/dml_target.ts";
 import type { DefinitionDeps } from "../ddl/definitions.ts";
-import { dropTemporaryTable } from "../ddl/drop_table.ts";
+import { dropTemporary } from "../ddl/drop_table.ts";
 import { HeldOffsets } from "../ddl/held_offsets.ts";
 import { finishIndexes, isCommittedIndex, withReferring } from "../ddl/index_definitions.ts";
 import { holdsRows } from "../ddl/row_inspection.ts";
+import { dropTemporarySequences } from "../ddl/sequence_definitions.ts";
 import type { DroppedFileDeps } from "../ddl/table_statement.ts";
 import type { RequestLedger } from "../execute/context/request_ledger.ts";
 import type { Transaction } from "../execute/context/transaction.ts";
-import type { CreateTableStatement } from "../parse/ast/ast.ts";
+import type {
+  CreateSequenceStatement,
+  CreateTableStatement,
+  CreateViewStatement,
+  Statement,
+} from "../parse/ast/ast.ts";
 import { PlanCache } from "../prepare/plan_cache.ts";
 import { systemViewsOf } from "../system/system_views.ts";
 import { DraftedStore, type DraftedTables } from "./drafted_store.ts";
@@ -198,15 +204,24 @@ export class TransactionDefinitions {
   }
 
   /**
-   * Drops temporary tables, which end with the transaction. Returns whether there are other
+   * Drops temporary objects, which end with the transaction. Returns whether there are other
    * definitions to publish.
    *
    * @throws {DatabaseError}
    */
   async dropTemporary(ledger: RequestLedger): Promise<boolean> {
-    for (const { isTemporary, tableId } of this.#state.draft.tables()) {
-      if (isTemporary !== true) continue;
-      await this.define((deps) => dropTemporaryTable(tableId, ledger, deps));
+    const { draft } = this.#state;
+    const tables = draft.tables().filter(endsHere);
+    const views = draft.views().filter(endsHere);
+    if (tables.length + views.length > 0) {
+      const ids = {
+        tableIds: tables.map(({ tableId }) => tableId),
+        viewIds: views.map(({ viewId }) => viewId),
+      };
+      await this.define((deps) => dropTemporary(ids, ledger, deps));
+    }
+    if (draft.sequences().some(endsHere)) {
+      await this.define(async (deps) => dropTemporarySequences(deps));
     }
     return this.#state.draft.hasLastingChanges;
   }
@@ -448,17 +463,30 @@ function droppedColumns({
   return (stored?.columns ?? []).filter(({ columnId }) => !kept.has(columnId));
 }
 
+/** Whether a table, view or sequence ends with its transaction. */
+function endsHere({ isTemporary }: { readonly isTemporary?: true | undefined }): boolean {
+  return isTemporary === true;
+}
+
+type TemporaryDefinition = CreateSequenceStatement | CreateTableStatement | CreateViewStatement;
+
+/** Whether a statement creates a temporary object. */
+export function isTemporaryDefinition(node: Statement): node is TemporaryDefinition {
+  return "temporary" in node && node.temporary === true && node.type !== "create table as";
+}
+
 /**
- * Returns the error for a temporary table that would disappear at the end of its own statement.
+ * Returns the error for a temporary object that would disappear at the end of its own statement.
  */
-export function temporaryOutside({ name }: CreateTableStatement): DatabaseError {
+export function temporaryOutside({ name, type }: TemporaryDefinition): DatabaseError {
+  const kind = type.replace("create ", "");
   return new DatabaseError(
     "TRANSACTION_REQUIRED",
-    `Cannot create temporary table ${name.name}: no transaction is open, so the table would be ` +
-      "dropped at the end of this statement",
+    `Cannot create temporary ${kind} ${name.name}: no transaction is open, so the ${kind} would ` +
+      "be dropped at the end of this statement",
     {
       position: name._location.start,
-      hint: "open a transaction with BEGIN; the table is dropped when the transaction ends",
+      hint: `open a transaction with BEGIN; the ${kind} is dropped when the transaction ends`,
     },
   );
 }

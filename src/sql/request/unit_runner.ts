@@ -58,7 +58,7 @@ import type { RequestScope } from "./request_scope.ts";
 import type { RequestSettings } from "./request_settings.ts";
 import type { RequestTransaction } from "./request_transaction.ts";
 import { createTableAs } from "./table_as.ts";
-import { temporaryOutside } from "./transaction_definitions.ts";
+import { isTemporaryDefinition, temporaryOutside } from "./transaction_definitions.ts";
 import { deletesOf, restartsOf, wholeTruncation } from "./truncation.ts";
 
 /** The parts of the request that its statements need. */
@@ -606,7 +606,7 @@ export class UnitRunner {
    */
   async #define(node: DefiningStatement, namespace: string): Promise<StatementResult> {
     if (this.#transaction.current !== undefined) return await this.#defineWithin(node, namespace);
-    if (node.type === "create table" && node.temporary === true) throw temporaryOutside(node);
+    if (isTemporaryDefinition(node)) throw temporaryOutside(node);
     const { catalog } = this.#deps;
     const { version } = catalog;
     try {

@@ -1,6 +1,6 @@
 /**
- * Tests temporary and unlogged tables. A temporary table exists only in the transaction that
- * creates it, and leaves nothing behind.
+ * Tests temporary and unlogged tables, and temporary views and sequences. A temporary object exists
+ * only in the transaction that creates it, and leaves nothing behind.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";
@@ -83,7 +83,6 @@ test("a temporary table ends with ROLLBACK and ROLLBACK TO, and is refused where
   expect(await failureText("CREATE TABLE t (a INT) ON COMMIT DROP")).toStartWith(
     "UNSUPPORTED_FEATURE",
   );
-  expect(await failureText("CREATE TEMP SEQUENCE s")).toStartWith("UNSUPPORTED_FEATURE");
   expect(await failureText("BEGIN; CREATE TEMP TABLE kept (a INT); COMMIT")).toStartWith(
     "ALREADY_EXISTS",
   );
@@ -104,4 +103,56 @@ test("an UNLOGGED table is an ordinary one", async () => {
   await engine.run("SELECT a + 1 AS b INTO UNLOGGED TABLE faster FROM fast");
   await engine.restart();
   expect(await engine.rows("SELECT a, b FROM fast, faster")).toEqual([[1, 2]]);
+});
+
+test("temporary views and sequences serve their transaction, and publish nothing", async () => {
+  const { version } = engine.database.catalog;
+  const results = await engine.run(
+    `BEGIN; CREATE TEMP VIEW few AS SELECT id, word FROM kept WHERE id < 100;
+     CREATE LOCAL TEMPORARY SEQUENCE counting START 100; CREATE TEMP RECURSIVE VIEW upto (n) AS
+       SELECT 1 UNION ALL SELECT n + 1 FROM upto WHERE n < 3;
+     CREATE OR REPLACE TEMP VIEW few AS SELECT id, word, id + 1 AS next FROM kept WHERE id < 200;
+     INSERT INTO few (id, word) VALUES (nextval('counting'), 'made');
+     SELECT next, currval('counting') FROM few WHERE id = 100; SELECT count(*) FROM upto; COMMIT`,
+  );
+  expect(results[6]?.rows).toEqual([[101, 100]]);
+  expect(results[7]?.rows).toEqual([[3]]);
+  expect(engine.database.catalog.version).toBe(version);
+  for (const name of ["few", "upto"]) {
+    expect(await failureText(`SELECT * FROM ${name}`)).toStartWith("TABLE_NOT_FOUND");
+  }
+  expect(await failureText("SELECT nextval('counting')")).toStartWith("OBJECT_NOT_FOUND");
+  await engine.restart();
+  expect(await engine.rows("SELECT word FROM kept WHERE id = 100")).toEqual([["made"]]);
+});
+
+test("what depends on a temporary view or sequence ends with it, beside definitions that last", async () => {
+  await engine.run(
+    `BEGIN; CREATE TEMP SEQUENCE counting; CREATE TEMP VIEW few AS SELECT id FROM kept;
+     CREATE VIEW over_few AS SELECT id FROM few;
+     CREATE TABLE numbered (id INT PRIMARY KEY DEFAULT nextval('counting'), word TEXT);
+     INSERT INTO numbered (word) VALUES ('a'), ('b'); COMMIT`,
+  );
+  expect(await engine.rows("SELECT id, word FROM numbered ORDER BY id")).toEqual([
+    [1, "a"],
+    [2, "b"],
+  ]);
+  expect(await failureText("SELECT id FROM over_few")).toStartWith("TABLE_NOT_FOUND");
+  expect(await failureText("INSERT INTO numbered (word) VALUES ('c')")).toStartWith("NOT_NULL");
+  await engine.restart();
+  expect(await engine.rows("SELECT count(*) FROM numbered")).toEqual([[2]]);
+  await engine.run("DROP TABLE numbered");
+});
+
+test.each([
+  ["CREATE TEMP VIEW few AS SELECT 1 AS one", "TRANSACTION_REQUIRED"],
+  ["CREATE TEMPORARY SEQUENCE counting", "TRANSACTION_REQUIRED"],
+  ["BEGIN; CREATE TEMP VIEW kept AS SELECT 1 AS one", "ALREADY_EXISTS"],
+  [
+    "BEGIN; CREATE VIEW a AS SELECT 1 AS one; CREATE OR REPLACE TEMP VIEW a AS SELECT 1 AS one",
+    "ALREADY_EXISTS",
+  ],
+  ["CREATE SCHEMA s CREATE TEMP VIEW v AS SELECT 1 AS one", "INVALID_DEFINITION"],
+])("%s is refused", async (sql, code) => {
+  expect(await failureText(sql)).toStartWith(code);
 });

@@ -586,6 +586,7 @@ export interface RefreshStatement extends AstNode {
 export interface CreateViewStatement extends AstNode {
   readonly type: "create view";
   readonly orReplace?: true | undefined;
+  readonly temporary?: true | undefined;
   readonly name: QName;
   readonly columnNames?: readonly Name[] | undefined;
   readonly options?: readonly OptionEntry[] | undefined;

@@ -12,6 +12,7 @@ export type SequenceDefinition =
 export interface CreateSequenceStatement extends AstNode {
   readonly type: "create sequence";
   readonly name: QName;
+  readonly temporary?: true | undefined;
   readonly ifNotExists?: true | undefined;
   readonly options: readonly SequenceOption[];
 }

@@ -127,7 +127,8 @@ export function definitionText(statement: DefinitionStatement): string {
     case "create view": {
       const { columnNames } = statement;
       const columns = columnNames === undefined ? "" : ` (${nameList(columnNames)})`;
-      const replace = flag(statement.orReplace, "OR REPLACE ");
+      const replace =
+        flag(statement.orReplace, "OR REPLACE ") + flag(statement.temporary, "TEMPORARY ");
       const query = queryText(statement.query);
       const view = `${qnameText(statement.name)}${columns}${withOptions(statement.options)}`;
       const { checkOption } = statement;

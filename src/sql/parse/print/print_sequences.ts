@@ -9,7 +9,8 @@ export function sequenceText(statement: SequenceDefinition): string {
     case "create sequence": {
       const ine = statement.ifNotExists === true ? "IF NOT EXISTS " : "";
       const options = sequenceOptionsText(statement.options);
-      return `CREATE SEQUENCE ${ine}${qnameText(statement.name)}${options}`;
+      const temporary = statement.temporary === true ? "TEMPORARY " : "";
+      return `CREATE ${temporary}SEQUENCE ${ine}${qnameText(statement.name)}${options}`;
     }
     case "alter sequence": {
       const ie = statement.ifExists === true ? "IF EXISTS " : "";
