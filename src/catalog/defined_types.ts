@@ -215,7 +215,11 @@ export class DefinedTypes {
    * definition, which a table has stored.
    */
   current(type: DataType): DataType {
-    if (type.kind === "array") return { kind: "array", element: this.current(type.element) };
+    if (type.kind === "array") {
+      const domain = type.domain && (this.#domains.get(type.domain.typeId) ?? type.domain);
+      const element = this.current(type.element);
+      return domain === undefined ? { ...type, element } : { ...type, element, domain };
+    }
     if (type.kind === "row") {
       const known = type.named === undefined ? undefined : this.#rows.get(type.named.typeId);
       return { ...(known ?? type), fields: this.#currentFields((known ?? type).fields) };

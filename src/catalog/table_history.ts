@@ -5,8 +5,10 @@
  * `Definitions` writes the records to SQLite. It calls the functions that change this state only
  * after the transaction is durable.
  */
+
 import { defined } from "../base/assert.ts";
 import type { Seq } from "../base/seq.ts";
+import { domainsIn } from "../types/mod.ts";
 import type { DefinedTypes } from "./defined_types.ts";
 import type { TableEntry } from "./entries.ts";
 import { deletedAfterMs, hasSameAccess } from "./table_options.ts";
@@ -201,7 +203,10 @@ export class TableHistory {
   /** Updates the columns of all tables that use a domain to the domain's current definition. */
   renewUsersOf(typeId: number): void {
     for (const table of this.#byId.values()) {
-      if (table.columns.every(({ domain }) => domain?.typeId !== typeId)) continue;
+      const isUser = table.columns.some(({ domain, type }) =>
+        [domain, ...domainsIn(type)].some((each) => each?.typeId === typeId),
+      );
+      if (!isUser) continue;
       const entry = {
         ...table,
         columns: table.columns.map((column) => this.#types.currentColumn(column)),

@@ -66,7 +66,8 @@ export type DataType =
   /** A document's lexemes, and a condition on such lexemes. Both are stored as canonical text. */
   | { readonly kind: "tsvector" }
   | { readonly kind: "tsquery" }
-  | { readonly kind: "array"; readonly element: DataType }
+  /** `domain` is set if the elements have a domain. A cast or a write checks its conditions. */
+  | { readonly kind: "array"; readonly element: DataType; readonly domain?: DomainType }
   /**
    * Unsigned integers with which PostgreSQL identifies objects, transactions and positions in
    * its log.
@@ -107,8 +108,7 @@ export interface RowField {
   readonly name: string;
   readonly type: DataType;
   /**
-   * The domain of a field in a named row type. The function that creates a row checks the domain's
-   * conditions.
+   * The domain of a field in a named row type. A cast or a write checks the domain's conditions.
    */
   readonly domain?: DomainType;
 }
@@ -420,7 +420,7 @@ export function typeName(type: DataType): string {
     case "enum":
       return enumName(type.enumType);
     case "array":
-      return `${typeName(type.element)}[]`;
+      return `${type.domain ? qualifiedTypeName(type.domain) : typeName(type.element)}[]`;
     case "row":
       return type.named === undefined ? "record" : qualifiedTypeName(type.named);
     case "unknown":
@@ -455,7 +455,7 @@ export function bareTypeName(type: DataType): string {
     case "bit":
       return type.isVarying === true ? "bit varying" : "bit";
     case "array":
-      return `${bareTypeName(type.element)}[]`;
+      return `${type.domain ? qualifiedTypeName(type.domain) : bareTypeName(type.element)}[]`;
     default:
       return typeName(type);
   }

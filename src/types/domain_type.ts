@@ -44,3 +44,14 @@ export function columnTypeName({
 }): string {
   return domain === undefined ? typeName(type) : domainName(domain);
 }
+
+/** Returns the domains of the elements and fields in values of a type. */
+export function domainsIn(type: DataType): DomainType[] {
+  if (type.kind === "array")
+    return [...(type.domain ? [type.domain] : []), ...domainsIn(type.element)];
+  if (type.kind !== "row") return [];
+  return type.fields.flatMap((field) => [
+    ...(field.domain === undefined ? [] : [field.domain]),
+    ...domainsIn(field.type),
+  ]);
+}

@@ -174,7 +174,13 @@ export {
   truncateScale,
 } from "./decimal.ts";
 export { deferredTexts, takeLater } from "./deferred_texts.ts";
-export { columnTypeName, type DomainRules, type DomainType, domainName } from "./domain_type.ts";
+export {
+  columnTypeName,
+  type DomainRules,
+  type DomainType,
+  domainName,
+  domainsIn,
+} from "./domain_type.ts";
 export { type EnumLabel, type EnumType, enumName } from "./enum_type.ts";
 export { excerpt } from "./excerpt.ts";
 export {

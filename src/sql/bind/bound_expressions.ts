@@ -158,6 +158,11 @@ export type BoundExpression =
       readonly like?: { readonly isNegated: boolean } | undefined;
       /** The program that the call runs; undefined for a built-in function. */
       readonly program?: CalledProgram;
+      /**
+       * Set if the call tests the elements and fields of its argument against their domains, and
+       * returns the argument.
+       */
+      readonly checksParts?: true;
       /** Set for ROW(…): its arguments before their untyped literals got default types. */
       readonly row?: RowAsWritten;
     }

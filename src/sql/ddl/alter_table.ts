@@ -22,7 +22,7 @@ import {
   type TableEntry,
   type TriggerEntry,
 } from "../../catalog/mod.ts";
-import type { Value } from "../../types/mod.ts";
+import { domainsIn, type Value } from "../../types/mod.ts";
 import { StatementBinding } from "../bind/binding.ts";
 import { errorInCell } from "../bind/cell_error.ts";
 import { columnNamed, isSystemColumn, nameOf } from "../bind/change/dml_target.ts";
@@ -273,7 +273,7 @@ function addColumns(
     if (isKey) requireNoKey(table, position);
     const made = newColumn(column, { columnId: nextColumnId, kind: table.kind });
     columns.push(withQualifiedDefault(made, altering, position));
-    if (made.domain !== undefined) {
+    if (made.domain !== undefined || domainsIn(made.type).length > 0) {
       demands.push({ kind: "domain", columnId: nextColumnId, position });
     }
     added.set(nextColumnId, column);

@@ -19,6 +19,7 @@ import {
   castValue,
   type DataType,
   type DomainType,
+  domainsIn,
   isLooselyEqual,
   sameType,
   typeName,
@@ -66,6 +67,14 @@ export function setType(
   const position = definition._location.start;
   const to = resolveType(definition);
   const { columnId, defaultSql, name, type: from } = column;
+  if ([from, to].some((type) => domainsIn(type).length > 0)) {
+    throw new DatabaseError(
+      "UNSUPPORTED_FEATURE",
+      `Cannot change the type of column "${name}" of ${nameOf(table)}: its values contain values ` +
+        "of domains",
+      { position, hint: "add a column of the new type, and copy the values into it" },
+    );
+  }
   if (isSerial(definition)) {
     throw new DatabaseError(
       "INVALID_DEFINITION",

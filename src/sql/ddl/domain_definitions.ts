@@ -12,7 +12,8 @@ import { DatabaseError } from "../../base/errors.ts";
 import { pauser } from "../../base/pauser.ts";
 import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
 import type { Catalog, TableEntry, TypeEntry } from "../../catalog/mod.ts";
-import type { DomainRules } from "../../types/mod.ts";
+import { type DomainRules, type DomainType, domainName, domainsIn } from "../../types/mod.ts";
+import { nameOf } from "../bind/change/dml_target.ts";
 import { domainOf, resolveType } from "../bind/expression/types.ts";
 import { checkDeadline, type RequestLedger } from "../execute/context/request_ledger.ts";
 import { sequencesNamedIn } from "../names/sequences.ts";
@@ -234,6 +235,23 @@ function refuseBounds(node: AlterDomainStatement, entry: TypeEntry, catalog: Cat
   );
 }
 
+/**
+ * Refuses a new condition on a domain that elements or fields of a column have.
+ *
+ * @throws {DatabaseError} UNSUPPORTED_FEATURE
+ */
+function refuseParts(table: TableEntry, domain: DomainType, position: number): void {
+  for (const { name, type } of table.columns) {
+    if (domainsIn(type).every(({ typeId }) => typeId !== domain.typeId)) continue;
+    throw new DatabaseError(
+      "UNSUPPORTED_FEATURE",
+      `Cannot add a condition to domain ${domainName(domain)}: values in column "${name}" of ` +
+        `${nameOf(table)} contain values of the domain, and are not checked again`,
+      { position, hint: "drop the column first" },
+    );
+  }
+}
+
 function inspectionsOf(
   { domain: rules, name, namespace, typeId }: TypeEntry,
   node: AlterDomainStatement,
@@ -243,6 +261,7 @@ function inspectionsOf(
   const domain = { ...rules, typeId, namespace, name };
   const position = node._location.start;
   return deps.catalog.tables().flatMap((table) => {
+    refuseParts(table, domain, position);
     const held = table.columns.filter((column) => column.domain?.typeId === typeId);
     if (held.length === 0) return [];
     const columns = table.columns.map((column) =>

@@ -17,6 +17,7 @@ import {
   constVector,
   domainName,
   sameType,
+  typeName,
   type Value,
   type Vector,
   valuesOf,
@@ -24,14 +25,14 @@ import {
 } from "../../types/mod.ts";
 import { StatementBinding } from "../bind/binding.ts";
 import { nameOf } from "../bind/change/dml_target.ts";
-import { bindDomainCheck } from "../bind/expression/domains.ts";
-import { bindCondition, bindExpression } from "../bind/expression/expression_binder.ts";
+import { bindCondition } from "../bind/expression/expression_binder.ts";
 import { parseStored } from "../bind/expression/type_names.ts";
 import { columnIdsIn } from "../bind/walk.ts";
 import { compileKeyExpression } from "../execute/build/key_computation.ts";
 import { storedIndexOf } from "../execute/build/stored_index.ts";
 import { checkScope } from "../execute/build/table_runtime.ts";
 import type { ExecutionContext } from "../execute/context/execution_context.ts";
+import { isDomainFault, valueTest } from "../execute/evaluate/checked_values.ts";
 import { compileExpression } from "../execute/evaluate/expression.ts";
 
 /**
@@ -204,27 +205,23 @@ export class RowInspection {
   /** Returns a check of a column's values against the conditions of its domain. */
   #domainJudge(column: ColumnEntry, at: number, position: number): Judge | undefined {
     const { context, next } = this.#options;
-    const { domain, name } = column;
-    if (domain === undefined) return undefined;
+    const { domain, name, type } = column;
+    const test = valueTest(column, compileExpression);
+    if (test === undefined) return undefined;
     const given = defined(context, "constraint validation: execution context is missing");
-    const conditions = domain.checks.map(({ sql }) =>
-      // A domain's condition reads the value as column 0.
-      compileExpression(bindDomainCheck(sql, domain, bindExpression), new Map([[0, 0]])),
-    );
     return ({ columns, rowCount }) => {
-      const values = columns[at] ?? constVector(null, rowCount);
-      const batch = { rowCount, columns: [values] };
-      const hasNull = domain.notNull && valuesOf(values).includes(null);
-      const isBroken = conditions.some((condition) =>
-        this.#unquoted(position, () => valuesOf(condition(batch, given))).includes(false),
-      );
-      if (!hasNull && !isBroken) return;
-      throw new DatabaseError(
-        isBroken ? "CHECK_VIOLATION" : "NOT_NULL_VIOLATION",
-        `Cannot use domain ${domainName(domain)} for column "${name}" of ${nameOf(next)}: an ` +
-          "existing row violates the domain",
-        { position, hint: "change or delete the rows that violate the domain first" },
-      );
+      for (const value of valuesOf(columns[at] ?? constVector(null, rowCount))) {
+        const fault = this.#unquoted(position, () => domainFaultOf(() => test(value, given)));
+        if (fault === undefined) continue;
+        const shown =
+          domain === undefined ? `type ${typeName(type)}` : `domain ${domainName(domain)}`;
+        throw new DatabaseError(
+          fault,
+          `Cannot use ${shown} for column "${name}" of ${nameOf(next)}: an existing row ` +
+            "violates the domain",
+          { position, hint: "change or delete the rows that violate the domain first" },
+        );
+      }
     };
   }
 
@@ -363,4 +360,15 @@ export function asType(vector: Vector, stored: ColumnEntry, { type }: ColumnEntr
   if (cast === undefined) return vector;
   const values = valuesOf(vector).map((value): Value => (value === null ? null : cast(value)));
   return vectorFromValues(type, values);
+}
+
+/** Returns the code of the condition that a test finds violated; undefined if it finds none. */
+function domainFaultOf(test: () => void): ErrorCode | undefined {
+  try {
+    test();
+  } catch (error) {
+    if (isDomainFault(error)) return error.code;
+    throw error;
+  }
+  return undefined;
 }

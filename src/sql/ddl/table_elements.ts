@@ -421,26 +421,12 @@ export function requireStorable(type: DataType, node: AstNode, kind: TableKind):
   }
   const collation = collationOf(type);
   if (collation?.kind === "mixed") throw mixedCollations(collation);
-  if (holdsDomain(type)) {
-    throw new DatabaseError(
-      "UNSUPPORTED_FEATURE",
-      `Cannot store values of type ${typeName(type)}: the type has fields of domain types, ` +
-        "whose conditions are not checked for stored rows",
-      { position },
-    );
-  }
   if (type.kind !== "file" || kind !== "stream") return;
   throw new DatabaseError(
     "UNSUPPORTED_TYPE",
     `Cannot store values of type ${typeName(type)} in a ${kind.toUpperCase()} table`,
     { position },
   );
-}
-
-/** Whether a type is, or contains, a row type with a field of a domain type. */
-function holdsDomain(type: DataType): boolean {
-  if (type.kind === "array") return holdsDomain(type.element);
-  return type.kind === "row" && type.fields.some((each) => each.domain !== undefined);
 }
 
 /**

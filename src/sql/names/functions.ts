@@ -149,6 +149,7 @@ export function routineTypeOf(
 }
 
 function refuseDomain(node: DataTypeDef): void {
+  if (node.kind === "array") return refuseDomain(node.arrayOf);
   const domain = domainOf(node);
   if (domain === undefined) return;
   throw new DatabaseError(

@@ -4,7 +4,14 @@
  */
 import { assert } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
-import { BOOLEAN, type DomainType, domainName } from "../../../types/mod.ts";
+import {
+  BOOLEAN,
+  type DataType,
+  type DomainType,
+  domainName,
+  domainsIn,
+  typeName,
+} from "../../../types/mod.ts";
 import type { AstNode } from "../../parse/ast/ast.ts";
 import { type Bind, StatementBinding } from "../binding.ts";
 import type { BoundColumn, BoundExpression } from "../bound_expressions.ts";
@@ -32,6 +39,27 @@ export function bindDomainCheck(
   const node = parseStored(sql, [{ type: base }]);
   const condition = bind(node, { statement, scope, clause: "CHECK", sink: undefined });
   return castTo(condition, { to: BOOLEAN, mode: "implicit", node });
+}
+
+/**
+ * Wraps a value in the checks of its elements and fields that have domains.
+ *
+ * @param type The type of the value, with its domains.
+ */
+export function checkedParts(value: BoundExpression, type: DataType): BoundExpression {
+  const isNull = value.kind === "constant" && value.value === null;
+  if (isNull || domainsIn(type).length === 0) return value;
+  return {
+    kind: "call",
+    type,
+    name: `check the parts of ${typeName(type)}`,
+    args: [value],
+    evaluate: ([checked = null]) => checked,
+    seesNull: true,
+    // The call is not computed before the statement runs, because it needs the statement's context.
+    volatility: "stable",
+    checksParts: true,
+  };
 }
 
 /**
@@ -66,9 +94,9 @@ export function checkedByDomain(
     name: `cast to domain ${domainName(domain)}`,
     args: [value, ...conditions],
     evaluate: ([read = null, ...held]) => {
-      if (read === null && notNull) throw isNull(domain);
+      if (read === null && notNull) throw nullInDomain(domain);
       const broken = checks[held.indexOf(false)];
-      if (broken !== undefined) throw violates(domain, broken.name);
+      if (broken !== undefined) throw violatesDomain(domain, broken.name);
       return read;
     },
     seesNull: true,
@@ -87,14 +115,14 @@ function withValue(expression: BoundExpression, value: BoundExpression): BoundEx
   return mapChildren(expression, (child) => withValue(child, value));
 }
 
-function isNull(domain: DomainType): DatabaseError {
+export function nullInDomain(domain: DomainType): DatabaseError {
   return new DatabaseError(
     "NOT_NULL_VIOLATION",
     `Cannot convert NULL to domain ${domainName(domain)}: the domain is NOT NULL`,
   );
 }
 
-function violates(domain: DomainType, check: string): DatabaseError {
+export function violatesDomain(domain: DomainType, check: string): DatabaseError {
   return new DatabaseError(
     "CHECK_VIOLATION",
     `Cannot convert the value to domain ${domainName(domain)}: it violates the check "${check}"`,

@@ -13,7 +13,6 @@ import {
   collationOf,
   type DataType,
   TEXT,
-  typeName,
   UNKNOWN,
   UNKNOWN_NULL,
   type Value,
@@ -32,7 +31,7 @@ import { bindCall, bindFunction } from "./call_binder.ts";
 import { castTo, castToCommonType, castToInterval } from "./casts.ts";
 import { collated, typeWithDerived } from "./collations.ts";
 import { constantArray } from "./constant_columns.ts";
-import { checkedByDomain } from "./domains.ts";
+import { checkedByDomain, checkedParts } from "./domains.ts";
 import { bindBinary, bindUnary } from "./operator_binder.ts";
 import { bindBetween } from "./predicates.ts";
 import { bindRowValue, presenceColumn, rowOfList, valueOfRow } from "./row_values.ts";
@@ -100,26 +99,10 @@ function bindCast(expression: ExprCast, context: ExpressionContext): BoundExpres
       : declared;
   const limit = intervalLimitOf(expression.to);
   if (limit !== undefined) return castToInterval(operand, { limit, node: expression });
-  const cast = castTo(operand, { to, mode: "explicit", node: expression });
+  const cast = checkedParts(castTo(operand, { to, mode: "explicit", node: expression }), to);
   const domain = domainOf(expression.to);
-  if (domain === undefined) return withoutDomains(cast, expression);
+  if (domain === undefined) return cast;
   return checkedByDomain(cast, { domain, node: expression, bind: bindExpression });
-}
-
-/**
- * Refuses a cast to a row type that has fields with domain types, because the cast would not check
- * the domains' conditions.
- */
-function withoutDomains(cast: BoundExpression, node: ExprCast): BoundExpression {
-  const { type } = cast;
-  if (type.kind !== "row" || (cast.kind === "constant" && cast.value === null)) return cast;
-  if (type.fields.every(({ domain }) => domain === undefined)) return cast;
-  throw new DatabaseError(
-    "UNSUPPORTED_FEATURE",
-    `Cannot cast to ${typeName(type)}: the row type has fields of domain types, whose ` +
-      "conditions a cast does not check",
-    { position: node._location.start, hint: "create the row with json_populate_record" },
-  );
 }
 
 function bareDecimalFor(operand: BoundExpression): DataType {

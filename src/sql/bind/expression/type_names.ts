@@ -12,6 +12,7 @@ import {
   collationOf,
   type DataType,
   definedNameOf,
+  domainsIn,
   isRangeType,
   multirangeTypeOf,
   rangeTypeOf,
@@ -54,7 +55,10 @@ export function typesIn(
  */
 export function typesOf(columns: readonly TypedColumn[]): TypeFinder | undefined {
   const types = columns.flatMap(({ type }) => namedTypesIn(type));
-  const domains = columns.flatMap(({ domain }) => domain ?? []);
+  const domains = columns.flatMap(({ domain, type }) => [
+    ...(domain === undefined ? [] : [domain]),
+    ...domainsIn(type),
+  ]);
   const collations = columns.flatMap(({ type }) => definedCollationsIn(type));
   if (types.length + domains.length + collations.length === 0) return undefined;
   return ({ name, schema }) => {
@@ -107,10 +111,11 @@ function definedCollationsIn(type: DataType): DefinedCollation[] {
 
 type DefinedCollation = Exclude<Collation, { kind: "mixed" }> & { readonly typeId: number };
 
-/** Returns the ids of the defined types and collations that are part of a type. */
+/** Returns the ids of the defined types, collations and domains that are part of a type. */
 export function typeIdsIn(type: DataType): number[] {
   const typeIds = namedTypesIn(type).flatMap((each) => definedNameOf(each)?.typeId ?? []);
-  return [...typeIds, ...definedCollationsIn(type).map(({ typeId }) => typeId)];
+  const others = [...definedCollationsIn(type), ...domainsIn(type)];
+  return [...typeIds, ...others.map(({ typeId }) => typeId)];
 }
 
 /** Parses SQL that is stored with a table's columns. */

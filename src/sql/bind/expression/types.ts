@@ -167,8 +167,9 @@ function uncollatedType(
   rowTypeNamed: RowTypeFinder | undefined,
 ): DataType {
   if (definition.kind === "array") {
-    refuseArrayOfDomain(definition.arrayOf);
-    return arrayTypeOf(resolveType(definition.arrayOf, rowTypeNamed));
+    const type = arrayTypeOf(resolveType(definition.arrayOf, rowTypeNamed));
+    const domain = elementDomainOf(definition.arrayOf);
+    return domain === undefined || type.kind !== "array" ? type : { ...type, domain };
   }
   if (definition.definedType !== undefined) {
     if (definition.config === undefined) return definition.definedType;
@@ -186,15 +187,22 @@ export function domainOf(definition: DataTypeDef): DomainType | undefined {
   return definition.kind === "array" ? undefined : definition.domain;
 }
 
-function refuseArrayOfDomain(element: DataTypeDef): void {
-  const domain = domainOf(element);
-  if (domain === undefined) return;
+/**
+ * Returns the domain of the elements of an array; undefined if they have none.
+ *
+ * @throws {DatabaseError} UNSUPPORTED_FEATURE if its values are arrays themselves, because an array
+ *   of arrays is an array with more dimensions.
+ */
+function elementDomainOf(element: DataTypeDef): DomainType | undefined {
+  if (element.kind === "array") return elementDomainOf(element.arrayOf);
+  const { domain } = element;
+  if (domain?.base.kind !== "array") return domain;
   throw new DatabaseError(
     "UNSUPPORTED_FEATURE",
-    `Cannot use an array of domain ${domainName(domain)}: a domain can only check single values`,
+    `Cannot use an array of domain ${domainName(domain)}: its values are arrays themselves`,
     {
       position: element._location.start,
-      hint: `use an array of ${typeName(domain.base)}, and add a CHECK constraint to the column`,
+      hint: "define a row type with a field of the domain, and use an array of that type",
     },
   );
 }

@@ -30,6 +30,7 @@ import { Scope } from "../../bind/scope.ts";
 import { columnIdsIn } from "../../bind/walk.ts";
 import type { Expr } from "../../parse/ast/ast.ts";
 import type { ExecutionContext } from "../context/execution_context.ts";
+import { isDomainFault, valueTest } from "../evaluate/checked_values.ts";
 import { compileExpression, type Evaluator } from "../evaluate/expression.ts";
 import { compileScalar } from "../evaluate/scalar.ts";
 import { columnsFromRows, rowsFromBatch } from "../operators/filter.ts";
@@ -39,10 +40,11 @@ type DefaultValue = (context: ExecutionContext) => Value;
 
 /**
  * A condition on written rows: a CHECK that they must not violate, the condition that some
- * partition accepts them, or an index expression that must not fail.
+ * partition accepts them, an index expression that must not fail, or a column whose values contain
+ * values of domains.
  */
 interface Check {
-  readonly kind: "check" | "index" | "partition";
+  readonly kind: "check" | "column" | "index" | "partition";
   readonly name: string;
   /** The names of the columns that the check reads, in table order. */
   readonly columns: readonly string[];
@@ -415,17 +417,38 @@ function compileKeys({ columns, indexes = [], name }: TableEntry): Check[] {
   );
 }
 
-/** Compiles the conditions of the columns' domains as checks. */
-function compileDomains({ columns }: TableEntry): Check[] {
-  return columns.flatMap(({ domain, name: column }, position) =>
-    (domain?.checks ?? []).map(({ name, sql }): Check => {
+/** Compiles the conditions of the columns' domains, and of the domains within their values. */
+function compileDomains(table: TableEntry): Check[] {
+  return table.columns.flatMap(({ domain, name: column, type }, position) => [
+    ...(domain?.checks ?? []).map(({ name, sql }): Check => {
       assert(domain !== undefined, "table runtime: domain condition has no domain");
       const condition = bindDomainCheck(sql, domain, bindExpression);
       // The domain's condition reads the tested value as column 0.
       const evaluate = compileExpression(condition, new Map([[0, position]]));
       return { kind: "check", name, columns: [column], evaluate };
     }),
-  );
+    ...compileParts(table, { name: column, type }, position),
+  ]);
+}
+
+/** Compiles the test of the elements and fields of a column as a check that fails or is true. */
+function compileParts(
+  table: TableEntry,
+  { name, type }: Pick<ColumnEntry, "name" | "type">,
+  at: number,
+): Check[] {
+  const test = valueTest({ type }, compileExpression);
+  if (test === undefined) return [];
+  const evaluate: Evaluator = ({ columns, rowCount }, context) => {
+    const values = columns[at] ?? constVector(null, rowCount);
+    try {
+      for (let row = 0; row < rowCount; row += 1) test(valueAt(values, row), context);
+    } catch (error) {
+      throw isDomainFault(error) ? withPlace(error, `column "${name}" of ${nameOf(table)}`) : error;
+    }
+    return constVector(true, rowCount);
+  };
+  return [{ kind: "column", name, columns: [name], evaluate }];
 }
 
 /** Compiles the check that some partition of the table accepts a row. */
