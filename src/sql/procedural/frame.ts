@@ -60,13 +60,11 @@ export class ProgramFrame {
   rowCount = 0;
   /** The errors caught by the handlers that enclose the current statement. */
   readonly caught: DatabaseError[] = [];
-  readonly #isRecord: ReadonlySet<number>;
 
   constructor(compiled: CompiledBody, given: readonly Value[]) {
     this.compiled = compiled;
-    this.types = [...compiled.types];
+    this.types = compiled.types.slice();
     this.values = this.types.map(() => null);
-    this.#isRecord = new Set(compiled.records);
     for (const [i, value] of given.entries()) this.values[i + 1] = value;
     this.found = false;
   }
@@ -76,7 +74,7 @@ export class ProgramFrame {
   }
 
   isRecord(slot: number): boolean {
-    return this.#isRecord.has(slot);
+    return this.compiled.records.includes(slot);
   }
 
   typed(slot: number): Typed {

@@ -7,6 +7,7 @@ import type { Principal } from "../../auth/mod.ts";
 import type { Clock } from "../../base/clock.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { FURTHER_SLICE_MS_MAX } from "../../base/limits.ts";
+import { awaited, settle, type WaitingSteps } from "../../base/waiting_steps.ts";
 import type { Row, Value } from "../../types/mod.ts";
 import type { CursorRow } from "../bind/bound.ts";
 import { dividedRows } from "../bind/change/cursor_rows.ts";
@@ -160,11 +161,19 @@ export class ProgramRunner {
     await this.run(new ProgramFrame(compiled, []), { place, depth: 0 });
   }
 
-  /** Runs the body of a function. @throws {DatabaseError} */
-  async run(frame: ProgramFrame, call: RunningCall): Promise<void> {
+  /**
+   * Runs the body of a function. Returns a promise only if the body has to wait.
+   *
+   * @throws {DatabaseError}
+   */
+  run(frame: ProgramFrame, call: RunningCall): void | Promise<void> {
+    return settle(this.#running(frame, call));
+  }
+
+  *#running(frame: ProgramFrame, call: RunningCall): WaitingSteps<void> {
     const savepointCount = this.#savepoints.length;
     try {
-      await this.#drive(runBody(frame, this.#cursors), call);
+      yield* this.#drive(runBody(frame, this.#cursors), call);
     } catch (error) {
       leaveFunction(error);
       while (this.#savepoints.length > savepointCount) this.#endSavepoint(false);
@@ -172,17 +181,15 @@ export class ProgramRunner {
     }
   }
 
-  async #drive(asking: ProgramSteps<void>, call: RunningCall): Promise<void> {
+  *#drive(asking: ProgramSteps<void>, call: RunningCall): WaitingSteps<void> {
     let step = asking.next(DONE);
     while (step.done !== true) {
       let answer: DriverAnswer;
       try {
         // A recursive program may contain no loop, so other work may also run before a statement
         // or expression.
-        const pausing = TIMED.has(step.value.kind) ? this.#pause() : DONE;
-        if (pausing instanceof Promise) await pausing;
-        const asked = this.#answer(step.value, call);
-        answer = asked instanceof Promise ? await asked : asked;
+        if (TIMED.has(step.value.kind)) yield* awaited(this.#pause());
+        answer = yield* awaited(this.#answer(step.value, call));
       } catch (error) {
         step = asking.throw(error);
         continue;

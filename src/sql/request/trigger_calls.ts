@@ -5,7 +5,13 @@
  */
 import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
-import { type FunctionEntry, shownColumnsOf, type TableEntry } from "../../catalog/mod.ts";
+import { awaited, settle, type WaitingSteps } from "../../base/waiting_steps.ts";
+import {
+  type FunctionEntry,
+  shownColumnsOf,
+  type TableEntry,
+  type TriggerEntry,
+} from "../../catalog/mod.ts";
 import { type DataType, INT, type Row, type RowValue, TEXT, type Value } from "../../types/mod.ts";
 import type { BoundRecursion } from "../bind/bound.ts";
 import type { CteList } from "../bind/query/select_deps.ts";
@@ -52,7 +58,11 @@ export class OwnTriggerCalls implements TriggerCalls {
     this.#transaction = new TriggerTransaction(options);
   }
 
-  async call(call: TriggerCall): Promise<Row | null> {
+  call(call: TriggerCall): Row | null | Promise<Row | null> {
+    return settle(this.#called(call));
+  }
+
+  *#called(call: TriggerCall): WaitingSteps<Row | null> {
     const { depth, deps, ledger, onNotice, principal, runner } = this.#options;
     const { table } = call;
     requireDepth(depth, call);
@@ -74,7 +84,7 @@ export class OwnTriggerCalls implements TriggerCalls {
       runOther: (node) => Promise.reject(refused(node)),
     });
     try {
-      await programs.run(frame, { place, depth: 0 });
+      yield* awaited(programs.run(frame, { place, depth: 0 }));
     } finally {
       for (const notice of programs.notices ?? []) onNotice(notice);
     }
@@ -172,11 +182,20 @@ function bodyFor({ routine, sql }: FunctionEntry): ProcedureBody {
 const NAMES: DataType = { kind: "array", element: TEXT };
 
 /** Returns the values of NEW, OLD and the other variables of a trigger function, in slot order. */
-function variablesOf({ after, before, event, table, trigger }: TriggerCall): Value[] {
+function variablesOf(call: TriggerCall): Value[] {
+  const { after, before, table } = call;
+  return [rowValue(after, table), rowValue(before, table), ...namesAndArguments(call)];
+}
+
+/** The variables of each trigger that are the same for all rows of an event. */
+const sameVariables = new WeakMap<TriggerEntry, { call: TriggerCall; values: Value[] }>();
+
+function namesAndArguments(call: TriggerCall): readonly Value[] {
+  const { event, table, trigger } = call;
+  const known = sameVariables.get(trigger);
+  if (known?.call.table === table && known.call.event === event) return known.values;
   const given = trigger.arguments;
-  return [
-    rowValue(after, table),
-    rowValue(before, table),
+  const values = [
     trigger.name,
     trigger.timing.toUpperCase(),
     trigger.level.toUpperCase(),
@@ -187,11 +206,18 @@ function variablesOf({ after, before, event, table, trigger }: TriggerCall): Val
     given.length,
     [...given],
   ];
+  sameVariables.set(trigger, { call: { event, table, trigger }, values });
+  return values;
 }
 
 function rowValue(row: Row | undefined, { columns }: TableEntry): RowValue | null {
   if (row === undefined) return null;
+  if (!hasHidden(columns)) return { cells: row };
   return { cells: row.filter((_, position) => columns[position]?.isHidden !== true) };
+}
+
+function hasHidden(columns: TableEntry["columns"]): boolean {
+  return columns.some(({ isHidden }) => isHidden === true);
 }
 
 /** Returns the row that a trigger function has returned, with all columns of its table. */
@@ -206,6 +232,7 @@ function returnedRow(
     return given ?? [];
   }
   const cells = rowOfValue(returned, frame);
+  if (!hasHidden(table.columns)) return cells;
   let next = 0;
   return table.columns.map(({ isHidden }, position) => {
     if (isHidden === true) return given[position] ?? null;

@@ -1,7 +1,7 @@
 /**
- * Evaluates simple expressions over the values of a single row. The steps of a user-defined
- * aggregate need this: each step depends on the previous one, and creating a vector for each value
- * takes longer than the step itself.
+ * Evaluates simple expressions over the values of a single row. Expressions of programs and the
+ * steps of user-defined aggregates are evaluated one row at a time, and creating a vector for each
+ * value takes longer than such an evaluation.
  *
  * The results, the errors and the effort that is recorded are those of `expression.ts`.
  */
@@ -15,7 +15,7 @@ import type { BatchLayout } from "./layout.ts";
 export type RowEvaluator = (row: readonly Value[], context: ExecutionContext) => Value;
 
 /**
- * Compiles an expression that consists of columns, constants, casts, operators and calls of
+ * Compiles an expression that consists of columns, slots, constants, casts, operators and calls of
  * built-in functions. Returns undefined for any other expression.
  */
 export function compileForRow(
@@ -26,6 +26,10 @@ export function compileForRow(
     case "constant": {
       const { value } = expression;
       return () => value;
+    }
+    case "slot": {
+      const { slot } = expression;
+      return (_, context) => context.slots[slot] ?? null;
     }
     case "column": {
       const position = defined(
