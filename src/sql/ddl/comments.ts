@@ -10,6 +10,7 @@ import { type Catalog, keyNameOf, shownColumnsOf, type TableEntry } from "../../
 import { nameOf } from "../bind/change/dml_target.ts";
 import { findFunction } from "../names/functions.ts";
 import { requireMaterialized } from "../names/materialized_views.ts";
+import { partitionNamed } from "../names/named_partitions.ts";
 import { findSequence } from "../names/sequences.ts";
 import {
   findNamespace,
@@ -25,7 +26,6 @@ import type { BindingDeps } from "../prepare/binding_deps.ts";
 import { functionPlace } from "./function_definitions.ts";
 import { indexNamed, partitionIndexNamed } from "./index_elements.ts";
 import type { BoundDefinition } from "./namespace_definitions.ts";
-import { partitionNamed } from "./partition_definitions.ts";
 
 /**
  * The maximum length of a comment, in UTF-16 code units. It is limited because every change to a

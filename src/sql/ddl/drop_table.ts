@@ -11,6 +11,7 @@ import type { IncomingReference } from "../execute/context/execution_context.ts"
 import type { RequestLedger } from "../execute/context/request_ledger.ts";
 import { removeDroppedFiles } from "../files/uploads.ts";
 import { materializedAmong, requireMaterialized } from "../names/materialized_views.ts";
+import { partitionNamed } from "../names/named_partitions.ts";
 import { partitionsOf } from "../names/partitions.ts";
 import { type PlacedPolicy, policiesNeeding, refusePolicies } from "../names/policies.ts";
 import { referencesTo } from "../names/references.ts";
@@ -23,7 +24,7 @@ import { droppedMessage } from "./dropped_message.ts";
 import { refuseReferring } from "./foreign_keys.ts";
 import { HeldOffsets } from "./held_offsets.ts";
 import type { BoundDefinition } from "./namespace_definitions.ts";
-import { droppedWith, partitionNamed, removePartitions } from "./partition_definitions.ts";
+import { droppedWith, removePartitions } from "./partition_definitions.ts";
 import { dropForeignKey, dropPolicy, dropTrigger } from "./redefined_table.ts";
 import { dropDefaults, refuseNumbered } from "./sequence_definitions.ts";
 import {

@@ -31,6 +31,7 @@ import { isLooselyEqual, TEXT } from "../../types/mod.ts";
 import { nameOf } from "../bind/change/dml_target.ts";
 import { typeWithCollation } from "../bind/expression/collation_names.ts";
 import type { RequestLedger } from "../execute/context/request_ledger.ts";
+import { partitionNamed } from "../names/named_partitions.ts";
 import { partitionsOf } from "../names/partitions.ts";
 import { findTable, requireHolder } from "../names/table_names.ts";
 import type {
@@ -54,7 +55,6 @@ import {
   withIndex,
 } from "./index_elements.ts";
 import type { BoundDefinition } from "./namespace_definitions.ts";
-import { partitionNamed } from "./partition_definitions.ts";
 import {
   withAlikeAttached,
   withAttached,

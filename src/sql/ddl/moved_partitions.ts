@@ -5,9 +5,7 @@
 import { requireAlter, requireCreateTable, requireDrop, requireRun } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import {
-  type CheckEntry,
   type ColumnEntry,
-  declaredKeyOf,
   type IndexEntry,
   KEY_INDEX_ID,
   type PartitionViewEntry,
@@ -17,8 +15,9 @@ import {
 } from "../../catalog/mod.ts";
 import { sameType, typeName } from "../../types/mod.ts";
 import { nameOf } from "../bind/change/dml_target.ts";
+import { partitionNamed } from "../names/named_partitions.ts";
 import { partitionAsTable } from "../names/partition_tables.ts";
-import { derivedPartitions, withParts } from "../names/partitions.ts";
+import { derivedPartitions, partitionsOf, withParts } from "../names/partitions.ts";
 import { referencesTo } from "../names/references.ts";
 import { findTable } from "../names/table_names.ts";
 import type { QueryCatalog } from "../names/views.ts";
@@ -29,14 +28,21 @@ import type {
   PartitionDefinition,
   Statement,
 } from "../parse/ast/ast.ts";
+import {
+  type Adoption,
+  adoptedPartitioning,
+  adoptedPartitions,
+  requireAdoptable,
+  withAdopted,
+} from "./adopted_parts.ts";
 import { inForceSince } from "./foreign_keys.ts";
 import { takenNames, withFreeKeyName } from "./index_elements.ts";
 import type { BoundDefinition } from "./namespace_definitions.ts";
+import type { PartitionChange } from "./partition_alteration.ts";
 import {
   addPartition,
   type NewPartition,
   partitionedNamed,
-  partitionNamed,
   plannedPartition,
   removePartitions,
 } from "./partition_definitions.ts";
@@ -111,10 +117,17 @@ export function attachedTable(
   const table = findTable(deps, node.partition, { namespace, node: node.partition, principal });
   requireAlter(principal, parent, { namespace: catalog.namespace(parent.namespace) });
   requireDrop(principal, table, { namespace: catalog.namespace(table.namespace) });
-  if (table.partitioned !== undefined || table.kind !== "shared" || table === parent) {
+  if (table === parent) {
+    throw new DatabaseError(
+      "ALREADY_EXISTS",
+      `Cannot attach ${shown}: a table cannot become a partition of itself`,
+      { position: node.partition._location.start },
+    );
+  }
+  if (table.kind !== "shared") {
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      `Cannot attach ${shown}: only an unpartitioned SHARED table can become a partition`,
+      `Cannot attach ${shown}: only a SHARED table can become a partition`,
       { position: node.partition._location.start },
     );
   }
@@ -131,7 +144,7 @@ export function attachedTable(
     );
   }
   requireAlike(table, parent, node.partition);
-  requireNothingOfItsOwn(table, parent, node.partition);
+  requireAdoptable({ source: table, parent, node: node.partition });
   const columnIds = shownColumnsOf(table).flatMap(
     ({ name }) => columnWith(parent, name)?.columnId ?? [],
   );
@@ -167,69 +180,6 @@ function requireAlike(table: TableEntry, parent: TableEntry, { _location }: AstN
 }
 
 /**
- * Refuses to attach a table with constraints or indexes that its new parent does not have, because
- * they would be lost.
- */
-function requireNothingOfItsOwn(table: TableEntry, parent: TableEntry, node: AstNode): void {
-  const own = [
-    ...ownChecks(table, parent).map(({ name }) => `check "${name}"`),
-    ...shownColumnsOf(table).flatMap(({ name, notNull }) =>
-      notNull && columnWith(parent, name)?.notNull === false
-        ? [`NOT NULL of column "${name}"`]
-        : [],
-    ),
-    ...(table.foreignKeys ?? []).flatMap((key) =>
-      parent.foreignKeys?.some((other) => other.tableId === key.tableId) === true
-        ? []
-        : [`foreign key "${key.name}"`],
-    ),
-    ...(table.indexes ?? []).flatMap((index) =>
-      hasAlike(index, table, parent) ? [] : [`"${index.name}"`],
-    ),
-    ...((table.policies ?? []).length > 0 ? ["row policies"] : []),
-    ...((table.triggers ?? []).length > 0 ? ["triggers"] : []),
-  ];
-  const key = declaredKeyOf(table);
-  if (key !== undefined && !isUniqueIn(parent, namesOf(table, key.columnIds)))
-    own.push(`"${key.name}"`);
-  const [first] = own;
-  if (first === undefined) return;
-  throw new DatabaseError(
-    "UNSUPPORTED_FEATURE",
-    `Cannot attach ${nameOf(table)}: it has ${first}, but ${nameOf(parent)} does not`,
-    {
-      position: node._location.start,
-      hint: `add the same to ${nameOf(parent)} first, or drop it from ${nameOf(table)}`,
-    },
-  );
-}
-
-function ownChecks(table: TableEntry, parent: TableEntry): readonly CheckEntry[] {
-  return table.checks.filter(({ sql }) => parent.checks.every((other) => other.sql !== sql));
-}
-
-function namesOf({ columns }: TableEntry, ids: readonly number[]): string {
-  return JSON.stringify(
-    ids.flatMap((id) => columns.find(({ columnId }) => columnId === id)?.name ?? []).toSorted(),
-  );
-}
-
-function isUniqueIn(table: TableEntry, names: string): boolean {
-  const keys = [declaredKeyOf(table), ...(table.indexes ?? []).filter(({ isUnique }) => isUnique)];
-  return keys.some((key) => key !== undefined && namesOf(table, key.columnIds) === names);
-}
-
-function hasAlike(index: IndexEntry, table: TableEntry, parent: TableEntry): boolean {
-  const names = namesOf(table, index.columnIds);
-  if (index.expressions !== undefined || index.where !== undefined) return false;
-  if (index.isExclusion === true) return false;
-  if (index.isUnique) return isUniqueIn(parent, names);
-  return [...(parent.indexes ?? []), declaredKeyOf(parent)].some(
-    (other) => other !== undefined && namesOf(parent, other.columnIds) === names,
-  );
-}
-
-/**
  * Binds ATTACH PARTITION: the table gets a name that no statement can use, and the partition takes
  * over the table's former name.
  */
@@ -238,21 +188,44 @@ function attachPartition(
   call: TableCall,
   deps: TableDeps,
 ): BoundDefinition {
-  const { columnIds } = attachedTable(node, call, deps);
-  const added: NewPartition = { parent: node.table, bounds: node.bounds, columnIds };
-  plannedPartition(added, call, deps);
+  const planned = (): { readonly added: NewPartition; readonly adoption: Adoption } => {
+    const { columnIds, parent, table: source } = attachedTable(node, call, deps);
+    const adoption = { source, parent, node: node.partition };
+    const partitioned = adoptedPartitioning(adoption);
+    const added = { parent: node.table, bounds: node.bounds, columnIds, partitioned };
+    return { added, adoption };
+  };
+  plannedPartition(planned().added, call, deps);
   return async () => {
-    const { table } = attachedTable(node, call, deps);
-    const after = { ...table, name: movedName(table), schemaVersion: table.schemaVersion + 1 };
-    redefineTable(deps, { before: table, after });
-    const { name, namespace } = table;
-    await addPartition(
-      () => plannedPartition(added, call, deps),
-      { name, namespace },
-      { call, deps },
+    const { added, adoption } = planned();
+    const { source: table } = adoption;
+    const parts = partitionsOf(deps.catalog, table.tableId);
+    const sequences = deps.catalog.sequences().flatMap(({ ownedBy }) => ownedBy ?? []);
+    const numbered = new Set(
+      sequences.flatMap(({ columnId, tableId }) => (tableId === table.tableId ? columnId : [])),
     );
+    redefineTable(deps, { before: table, after: withoutName(table) });
+    const { name, namespace } = table;
+    const own = {
+      addTo: (parent: TableEntry, change: PartitionChange): TableEntry =>
+        withAdopted(parent, { ...adoption, numbered }, change),
+      parts: (viewId: number): readonly PartitionViewEntry[] =>
+        adoptedPartitions(parts, adoption, viewId),
+    };
+    const place = { name, namespace };
+    await addPartition(() => plannedPartition(added, call, deps), place, { call, deps, own });
     return `Partition ${namespace}.${name} attached`;
   };
+}
+
+/**
+ * Returns an attached table in the form in which its rows are moved: without its name, and without
+ * anything that bears a name of its own.
+ */
+function withoutName(table: TableEntry): TableEntry {
+  const { indexes: _, keyName: __, partitioned: ___, partitionIndexes: ____, ...rest } = table;
+  const { partitionChecks: _____, partitionDefaults: ______, ...plain } = rest;
+  return { ...plain, name: movedName(table), schemaVersion: table.schemaVersion + 1 };
 }
 
 /** Returns the partition that DETACH PARTITION turns into a table. */
@@ -403,9 +376,14 @@ function detachedForm(table: TableEntry, entry: PartitionViewEntry): DetachedFor
         !named.has(indexId) && (isOfPartitions !== true || partitioned !== undefined),
     ),
   ];
+  const { columnIds = [] } = entry.partition;
+  const ordered = columnIds.flatMap(
+    (id) => own.columns.find(({ columnId }) => columnId === id) ?? [],
+  );
   const copied = {
     // Only a table with partitions can have anything that belongs to a single partition.
     ...(partitioned === undefined ? plain : own),
+    columns: [...ordered, ...own.columns.filter((column) => !ordered.includes(column))],
     primaryKey: table.primaryKey,
     ...(keyName === undefined ? {} : { keyName }),
     indexes,

@@ -7,6 +7,7 @@ import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { nameOf } from "../bind/change/dml_target.ts";
 import { findFunction, functionsMeant } from "../names/functions.ts";
+import { partitionNamed } from "../names/named_partitions.ts";
 import { findSequence } from "../names/sequences.ts";
 import { findTable, visibleTable, visibleView } from "../names/table_names.ts";
 import { findType } from "../names/types.ts";
@@ -14,7 +15,6 @@ import type { AlterOwnerStatement, CreateExtensionStatement } from "../parse/ast
 import type { BindingDeps } from "../prepare/binding_deps.ts";
 import { functionPlace } from "./function_definitions.ts";
 import type { BoundDefinition } from "./namespace_definitions.ts";
-import { partitionNamed } from "./partition_definitions.ts";
 
 interface OwnerCall {
   readonly principal: Principal;

@@ -96,10 +96,10 @@ export function alteredPartition(
 }
 
 /** Adds to a table what a single partition has in addition to it. */
-class PartitionChange {
+export class PartitionChange {
   readonly #entry: PartitionViewEntry;
   /** All partitions of the table, including the changed one. */
-  readonly #partitions: readonly PartitionViewEntry[];
+  readonly partitions: readonly PartitionViewEntry[];
   readonly #altering: Altering;
 
   constructor(
@@ -108,7 +108,7 @@ class PartitionChange {
     altering: Altering,
   ) {
     this.#entry = entry;
-    this.#partitions = partitions;
+    this.partitions = partitions;
     this.#altering = altering;
   }
 
@@ -151,7 +151,7 @@ class PartitionChange {
   withIndex(table: TableEntry, written: WrittenIndex): TableEntry {
     const { catalog, store } = this.#altering.deps;
     const state = firstStateOf(store, table.tableId);
-    const about = { catalog, partition: this.#entry, partitions: this.#partitions, state };
+    const about = { catalog, partition: this.#entry, partitions: this.partitions, state };
     return withPartitionIndex(table, written, about);
   }
 
@@ -185,7 +185,7 @@ class PartitionChange {
 
   #withOwnCheck(table: TableEntry, check: PartitionCheck): TableEntry {
     const partitionChecks = [...(table.partitionChecks ?? []), check];
-    return withinPartitions({ ...table, partitionChecks }, this.#partitions);
+    return withinPartitions({ ...table, partitionChecks }, this.partitions);
   }
 
   #withColumn(table: TableEntry, { alter, column: named }: TableAlterationAlterColumn): TableEntry {
@@ -249,6 +249,7 @@ class PartitionChange {
     const index = partitionIndexes.find(
       (each) => each.viewId === this.#entry.viewId && each.name === name && each.isConstraint,
     );
+    if (index?.isAttached === true) throw this.#inherited(action, table, position);
     if (index !== undefined) {
       const { catalog } = this.#altering.deps;
       return withoutPartitionIndex(table, index, { action, catalog, position });

@@ -19,19 +19,17 @@ import {
 } from "../../catalog/mod.ts";
 import { nameOf } from "../bind/change/dml_target.ts";
 import { checkDeadline } from "../execute/context/request_ledger.ts";
-import {
-  isPartition,
-  keyTypesOf,
-  partitionsOf,
-  rowsCondition,
-  withParts,
-} from "../names/partitions.ts";
-import { findTable, requireHolder, visibleView } from "../names/table_names.ts";
+import { partitionNamed } from "../names/named_partitions.ts";
+import { keyTypesOf, partitionsOf, rowsCondition, withParts } from "../names/partitions.ts";
+import { findTable, requireHolder } from "../names/table_names.ts";
 import { refuseTopicName } from "../names/topics.ts";
 import type { CreateTableStatement, PartitionOf, QName } from "../parse/ast/ast.ts";
 import { definitionContext } from "./alter_table.ts";
+import { Altering } from "./altering.ts";
+import { finishIndexes } from "./index_definitions.ts";
 import type { BoundDefinition } from "./namespace_definitions.ts";
 import { isRelation } from "./numbered_columns.ts";
+import { PartitionChange } from "./partition_alteration.ts";
 import {
   boundOf,
   type PartitionPlace,
@@ -49,22 +47,6 @@ interface NamedPartitioned {
   /** The partition that the statement names; undefined if it names the table itself. */
   readonly partition: PartitionViewEntry | undefined;
   readonly partitioning: Partitioning;
-}
-
-/**
- * Returns the partition with a given name; undefined if there is none, or if the name refers to
- * any other object.
- */
-export function partitionNamed(
-  name: QName,
-  { namespace, principal }: Pick<TableCall, "namespace" | "principal">,
-  deps: Pick<TableDeps, "catalog" | "systemViews">,
-): { readonly entry: PartitionViewEntry; readonly table: TableEntry } | undefined {
-  const place = { namespace: name.schema ?? namespace, name: name.name };
-  const entry = visibleView(deps, place, principal);
-  if (!isPartition(entry)) return undefined;
-  const table = deps.catalog.tableById(entry.partition.tableId);
-  return table && { entry, table };
 }
 
 /**
@@ -144,6 +126,16 @@ export interface NewPartition extends Pick<PartitionOf, "bounds"> {
   readonly parent: QName;
   readonly partitionBy?: CreateTableStatement["partitionBy"];
   readonly columnIds?: readonly number[];
+  /** The partitioning of an attached table. */
+  readonly partitioned?: Partitioning | undefined;
+}
+
+/** What a new partition has in addition to its table. */
+export interface PartitionOwn {
+  /** Adds it to the definition of the table. @throws {DatabaseError} */
+  readonly addTo: (table: TableEntry, change: PartitionChange) => TableEntry;
+  /** Returns the partitions that a new partition brings along. */
+  readonly parts?: (viewId: number) => readonly PartitionViewEntry[];
 }
 
 /**
@@ -195,7 +187,7 @@ export function createPartition(
  * @throws {DatabaseError}
  */
 export function plannedPartition(
-  { bounds, columnIds, parent, partitionBy }: NewPartition,
+  { bounds, columnIds, parent, partitionBy, partitioned: given }: NewPartition,
   call: TableCall,
   deps: TableDeps,
 ): PlannedPartition {
@@ -212,9 +204,10 @@ export function plannedPartition(
   };
   const bound = boundOf(bounds, place);
   requireNoOverlap(bound, place, bounds);
-  const partitioned = partitionBy && partitioningOf(partitionBy, table);
+  const partitioned = partitionBy === undefined ? given : partitioningOf(partitionBy, table);
   if (partitioned !== undefined) {
-    requireKeysInUnique(table, [partitioned], partitionBy?._location.start ?? 0);
+    const position = (partitionBy ?? bounds)._location.start;
+    requireKeysInUnique(table, [partitioned], position);
   }
   const rest = place.siblings.find((each) => each.partition.bound.kind === "default");
   return {
@@ -237,7 +230,11 @@ export function plannedPartition(
 export async function addPartition(
   planned: () => PlannedPartition,
   place: { readonly namespace: string; readonly name: string },
-  { call, deps }: { readonly call: TableCall; readonly deps: TableDeps },
+  {
+    call,
+    deps,
+    own,
+  }: { readonly call: TableCall; readonly deps: TableDeps; readonly own?: PartitionOwn },
 ): Promise<void> {
   const { catalog, clock, live, store } = deps;
   const pause = pauser(clock, {
@@ -276,9 +273,17 @@ export async function addPartition(
       await unwanted(at, () => inspection.inspectNow({ after, upTo }));
     }
     const { table } = at;
-    const after = { ...table, schemaVersion: table.schemaVersion + 1, updatedAtMs: nowMs };
-    redefineTable(deps, { before: table, after }, { changedViews: [entry] });
+    const parts = own?.parts?.(entry.viewId) ?? [];
+    const partitions = [...partitionsOf(catalog, table.tableId), entry, ...parts];
+    const altering = new Altering(table, { ...call, deps });
+    const whole = own?.addTo(table, new PartitionChange(entry, partitions, altering)) ?? table;
+    const after = { ...whole, schemaVersion: table.schemaVersion + 1, updatedAtMs: nowMs };
+    redefineTable(deps, { before: table, after }, { changedViews: [entry, ...parts] });
     live().viewChanged();
+    const known = new Set(table.indexes?.map(({ indexId }) => indexId));
+    const made = (after.indexes ?? []).filter(({ indexId }) => !known.has(indexId));
+    const { ledger, principal } = call;
+    await finishIndexes(deps, table.tableId, { made, ledger, createdBy: principal.userId });
     return;
   }
 }

@@ -214,6 +214,30 @@ export function withAttached(
   return attached(table, { child, indexId: parent.indexId, of }, catalog);
 }
 
+/**
+ * Returns the table in which the newest index of a partition is attached to the index of the
+ * partition's parent that has the same definition, if there is one that has no other such part.
+ */
+export function withNewestAttached(
+  table: TableEntry,
+  partitions: readonly PartitionViewEntry[],
+): TableEntry {
+  const { partitionIndexes = [] } = table;
+  const newest = partitionIndexes.at(-1);
+  if (newest === undefined) return table;
+  const { indexId, viewId } = newest;
+  const served = partitionIndexes.filter((each) => each.indexId === indexId && each !== newest);
+  const parentId = partitions.find((each) => each.viewId === viewId)?.partition.parentId;
+  const isParents =
+    parentId === undefined
+      ? indexWithId(table, indexId)?.isOfPartitions !== true
+      : served.some((each) => each.viewId === parentId);
+  const isTaken = served.some((each) => each.viewId === viewId && each.isAttached);
+  if (!isParents || isTaken) return table;
+  const attachedNow = { ...newest, isAttached: true };
+  return { ...table, partitionIndexes: [...partitionIndexes.slice(0, -1), attachedNow] };
+}
+
 /** Makes an index of a partition, and the indexes attached to it, names of another index. */
 function attached(
   table: TableEntry,

@@ -23,6 +23,7 @@ import type {
 import { nameOf } from "../bind/change/dml_target.ts";
 import { checkDeadline } from "../execute/context/request_ledger.ts";
 import { requireMaterialized } from "../names/materialized_views.ts";
+import { partitionNamed } from "../names/named_partitions.ts";
 import { type PlacedPolicy, withoutPolicies } from "../names/policies.ts";
 import { findTable, visibleTable, visibleView } from "../names/table_names.ts";
 import type {
@@ -36,7 +37,6 @@ import { HeldOffsets } from "./held_offsets.ts";
 import { attachAlike, finishIndexes } from "./index_definitions.ts";
 import type { BoundDefinition } from "./namespace_definitions.ts";
 import { alteredPartition, altersPartition } from "./partition_alteration.ts";
-import { partitionNamed } from "./partition_definitions.ts";
 import { changeForeignKey, dropForeignKey, dropPolicy, redefineTable } from "./redefined_table.ts";
 import { validateReference } from "./reference_validation.ts";
 import {

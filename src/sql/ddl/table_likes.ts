@@ -25,6 +25,7 @@ import { parseStored, typesOf, withTypes } from "../bind/expression/type_names.t
 import { exclusionText } from "../names/exclusion_text.ts";
 import { findTable } from "../names/table_names.ts";
 import type {
+  AstNode,
   CreateColumnDef,
   CreateTableStatement,
   IndexedExpression,
@@ -36,7 +37,7 @@ import { relocated } from "../parse/ast/tree_parts.ts";
 import { PARSE_LIMITS, parseStatements } from "../parse/parser.ts";
 import { nameText } from "../parse/print/print_expressions.ts";
 import type { NameDeps } from "../prepare/binding_deps.ts";
-import { type IndexedTable, withIndex } from "./index_elements.ts";
+import { type IndexedTable, type WrittenIndex, withIndex } from "./index_elements.ts";
 import { unqualified } from "./unqualified.ts";
 
 interface LikeCaller {
@@ -187,25 +188,33 @@ function withIndexes<Table extends IndexedTable>(
   const plain = (source.indexes ?? []).filter(
     ({ isConstraint, isOfPartitions }) => !isConstraint && isOfPartitions !== true,
   );
+  return plain.reduce((next, index) => {
+    const copy = writtenCopy(source, index, _location);
+    return withIndex(next, copy, { catalog, state: "ready" });
+  }, table);
+}
+
+/** Returns an index in the form of a statement that would define it, without its name. */
+export function writtenCopy(
+  source: TableEntry,
+  index: IndexEntry,
+  _location: AstNode["_location"],
+): WrittenIndex {
   const written = (sql: string): IndexedExpression => {
     return { expr: parseStored(sql, source.columns), source: sql, _location };
   };
   const classNamed = (terms: TermKind): Name => ({ name: operatorClassOf(terms), _location });
-  return plain.reduce((next, index) => {
-    const { equalNulls, isUnique } = index;
-    const columns = indexPartsOf(source, index).map(({ isExpression, name }) =>
-      isExpression ? written(name) : { name, _location },
-    );
-    const where = index.where && written(index.where.sql);
-    const position = _location.start;
-    const classes = isInverted(index)
-      ? indexPartsOf(source, index).map(({ terms }) => terms && classNamed(terms))
-      : undefined;
-    const name = undefined;
-    const keys = { columns, classes, isUnique, equalNulls, isConstraint: false };
-    const copy = { ...keys, where, name, position };
-    return withIndex(next, copy, { catalog, state: "ready" });
-  }, table);
+  const { equalNulls, isUnique } = index;
+  const columns = indexPartsOf(source, index).map(({ isExpression, name }) =>
+    isExpression ? written(name) : { name, _location },
+  );
+  const where = index.where && written(index.where.sql);
+  const position = _location.start;
+  const classes = isInverted(index)
+    ? indexPartsOf(source, index).map(({ terms }) => terms && classNamed(terms))
+    : undefined;
+  const keys = { columns, classes, isUnique, equalNulls, isConstraint: false };
+  return { ...keys, where, name: undefined, position };
 }
 
 function withComments<Table extends IndexedTable>(

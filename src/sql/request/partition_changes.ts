@@ -16,7 +16,7 @@ import {
   movedName,
   refuseReferred,
 } from "../ddl/moved_partitions.ts";
-import { partitionNamed } from "../ddl/partition_definitions.ts";
+import { partitionNamed } from "../names/named_partitions.ts";
 import { partitionsOf, rowsCondition } from "../names/partitions.ts";
 import type {
   AstNode,

@@ -504,11 +504,14 @@ export class RequestTransaction implements HeldTransaction {
     record: RecordedWrites,
   ): Promise<Written> {
     let changesRows = false;
-    const commit = await definitions.commit(this.#ledger, (apply) => {
-      const written = this.#written(transaction, record, apply);
-      ({ changesRows } = written);
-      return written.commit;
-    });
+    const commit = await definitions.commit(
+      { gatedIds: transaction.gatedIds, ledger: this.#ledger },
+      (apply) => {
+        const written = this.#written(transaction, record, apply);
+        ({ changesRows } = written);
+        return written.commit;
+      },
+    );
     return { changesRows, commit };
   }
 

@@ -229,13 +229,17 @@ export class TransactionDefinitions {
   /**
    * Publishes the definitions, and commits rows together with them.
    *
+   * @param gatedIds The tables whose write gates the transaction has already closed.
    * @throws {DatabaseError} SERIALIZATION_FAILURE, and the errors of `make` and of the commit. In
    *   all of these cases, nothing has changed.
    */
-  async commit(ledger: RequestLedger, make: MakeCommit): Promise<Commit | undefined> {
+  async commit(
+    { gatedIds, ledger }: { readonly gatedIds: readonly number[]; readonly ledger: RequestLedger },
+    make: MakeCommit,
+  ): Promise<Commit | undefined> {
     const { jobs, store, writeGates } = this.#base;
     const held = new HeldOffsets(this.#base);
-    const gated = this.#gatedIds();
+    const gated = this.#gatedIds().filter((id) => !gatedIds.includes(id));
     const open = gated.length === 0 ? undefined : await writeGates.close(gated, ledger);
     try {
       for (const tableId of this.#storedIds()) await held.hold(tableId);

@@ -13,7 +13,7 @@ import { mayRead, type Principal } from "../../auth/mod.ts";
 import { defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import type { TableEntry } from "../../catalog/mod.ts";
-import { partitionNamed } from "../ddl/partition_definitions.ts";
+import { partitionNamed } from "../names/named_partitions.ts";
 import { findTable } from "../names/table_names.ts";
 import type { DeleteStatement, QName, TruncateStatement } from "../parse/ast/ast.ts";
 import { relocated } from "../parse/ast/tree_parts.ts";

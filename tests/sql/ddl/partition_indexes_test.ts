@@ -137,6 +137,51 @@ test("a detached table keeps the names of its indexes and its constraints", asyn
   }
 });
 
+test("an attached table brings its partitions, and keeps them after a restart", async () => {
+  await engine.run(
+    `CREATE TABLE app.m3 (note TEXT, v INT NOT NULL, id INT NOT NULL, at DATE NOT NULL) PARTITION BY LIST (id);
+     CREATE TABLE app.m3a PARTITION OF app.m3 FOR VALUES IN (1, 2);
+     ALTER TABLE app.m3a ADD CONSTRAINT small CHECK (v < 9);
+     ALTER TABLE app.m3a ALTER note SET DEFAULT 'own';
+     CREATE INDEX m3_v ON app.m3 (v);
+     INSERT INTO app.m3 VALUES ('x', 8, 1, '2027-01-01');
+     CREATE INDEX m_v ON app.m (v);
+     ALTER TABLE app.m ATTACH PARTITION app.m3 FOR VALUES FROM ('2027-01-01') TO ('2028-01-01')`,
+  );
+  for (const restarts of [false, true]) {
+    if (restarts) await engine.restart();
+    const found = await engine.rows("SELECT note, v, tableoid::regclass FROM app.m WHERE v = 8");
+    expect(found).toEqual([["x", 8, "app.m3a"]]);
+    const failures = [
+      ["m VALUES (1, '2027-03-01', 9, 'a')", "CHECK_VIOLATION"],
+      ["m3 VALUES ('a', NULL, 1, '2027-03-01')", "NOT_NULL_VIOLATION"],
+      ["m VALUES (3, '2027-03-01', 1, 'a')", "CHECK_VIOLATION"],
+    ] as const;
+    for (const [row, code] of failures) {
+      expect(await engine.failure(`INSERT INTO app.${row}`)).toStartWith(code);
+    }
+    expect(await engine.failure("DROP INDEX app.m3_v")).toStartWith("DEPENDENT_OBJECTS");
+    const [made] = await engine.rows(
+      "INSERT INTO app.m3a (v, id, at) VALUES (1, 2, '2027-05-05') RETURNING note",
+    );
+    expect(made).toEqual(["own"]);
+  }
+});
+
+test("ATTACH is undone with its transaction, together with the parts of the table", async () => {
+  await engine.run(
+    `CREATE TABLE app.m3 (id INT NOT NULL, at DATE NOT NULL, v INT CHECK (v < 9), note TEXT UNIQUE);
+     INSERT INTO app.m3 VALUES (1, '2027-01-01', 8, 'x');
+     BEGIN;
+     ALTER TABLE app.m ATTACH PARTITION app.m3 FOR VALUES FROM ('2027-01-01') TO ('2028-01-01');
+     ROLLBACK;
+     INSERT INTO app.m VALUES (2, '2027-01-01', 10, 'x')`,
+  );
+  expect(await engine.failure("INSERT INTO app.m3 VALUES (2, '2027-01-01', 8, 'x')")).toStartWith(
+    "DUPLICATE_KEY",
+  );
+});
+
 test("dropping a column drops the indexes of partitions that contain it", async () => {
   await engine.run("CREATE INDEX m1_v ON old.m1 (v); CREATE INDEX m1_id ON old.m1 (id)");
   await engine.run("ALTER TABLE app.m DROP COLUMN v");

@@ -57,6 +57,7 @@ import {
   type Target,
 } from "./dml_target.ts";
 import { type GivenCell, joinedParts } from "./inserted_parts.ts";
+import { tableWithDefaults } from "./partition_defaults.ts";
 import { type BoundReturning, bindReturning } from "./returning_binder.ts";
 import { type BoundGuard, bindGuard } from "./row_guard.ts";
 
@@ -129,7 +130,7 @@ export function* bindInsert(insert: InsertStatement, deps: DmlDeps): Generator<v
   const placed = source.into(filled);
   return {
     kind: "insert",
-    table,
+    table: tableWithDefaults(target),
     targets: [...new Set(targetsOf(insert, filled))],
     source: "next" in placed ? yield* placed : placed,
     conflict: conflictIn(insert, target, deps),
@@ -212,7 +213,7 @@ function bindCopy(
   const action = conflictOf(options, { table, targets: written, _location });
   return {
     kind: "insert",
-    table,
+    table: tableWithDefaults(target),
     targets: columns === undefined ? written.filter((at) => !isFile(table, at)) : written,
     source: { kind: "copy", options },
     conflict: action === undefined ? undefined : bindConflict(action, target, deps),

@@ -28,6 +28,7 @@ import {
   placeIn,
   type Target,
 } from "./dml_target.ts";
+import { tableWithDefaults } from "./partition_defaults.ts";
 import { type BoundReturning, bindReturning } from "./returning_binder.ts";
 import { type BoundGuard, bindGuard } from "./row_guard.ts";
 import { withValues } from "./view_target.ts";
@@ -75,7 +76,7 @@ export function bindUpdate(update: UpdateStatement, deps: DmlDeps): BoundUpdate 
   const returning = bindReturning(update.returning, { target, from, deps });
   return {
     kind: "update",
-    table,
+    table: tableWithDefaults(target),
     rows: rowsOf(target, {
       from,
       statement: update,
