@@ -82,11 +82,19 @@ export function functionsMeant(
     .filter(isOfKind)
     .filter((entry) => mayReadView(principal, entry, catalog.namespace(schema)));
   if (parameters === undefined) return all;
-  const wanted = functionKey(
-    name,
-    parameters.filter(isInput).map(({ dataType }) => routineTypeOf(dataType, source).shown),
+  const shownTypes = (nodes: readonly FunctionParameterNode[]): readonly string[] =>
+    nodes.map(({ dataType }) => routineTypeOf(dataType, source).shown);
+  const wanted = functionKey(name, shownTypes(parameters.filter(isInput)));
+  // Without modes, the types of a procedure may also include those of its output parameters.
+  const isOpen =
+    kind !== "function" && kind !== "aggregate" && !parameters.some(({ hasMode }) => hasMode);
+  const everyType = isOpen ? shownTypes(parameters).join(", ") : undefined;
+  return all.filter(
+    ({ name: key, routine }) =>
+      key === wanted ||
+      (routine.isProcedure === true &&
+        routine.parameters.map(({ typeName: shown }) => shown).join(", ") === everyType),
   );
-  return all.filter((entry) => entry.name === wanted);
 }
 
 /** Returns the catalog key of a function, such as `f(integer)`. */

@@ -16,11 +16,13 @@ export function parseDeclare(cursor: Cursor, start: number): DeclareCursorStatem
   cursor.expect("declare");
   const name = cursor.name(CURSOR);
   let isScroll: boolean | undefined;
+  let isInsensitive = false;
   for (;;) {
     if (cursor.is("binary")) cursor.refuse("BINARY cursors", "omit BINARY");
     // INSENSITIVE has no effect, because every cursor reads the state as of its declaration.
-    if (cursor.accept("insensitive") || cursor.accept("asensitive")) continue;
-    if (cursor.acceptAll("no", "scroll")) isScroll = false;
+    if (cursor.accept("insensitive")) isInsensitive = true;
+    else if (cursor.accept("asensitive")) continue;
+    else if (cursor.acceptAll("no", "scroll")) isScroll = false;
     else if (cursor.accept("scroll")) isScroll = true;
     else break;
   }
@@ -36,6 +38,19 @@ export function parseDeclare(cursor: Cursor, start: number): DeclareCursorStatem
       "declare the cursor for a query",
       at,
     );
+  }
+  if (query.type === "select for") {
+    const word =
+      isScroll === true
+        ? "SCROLL"
+        : isHeld === true
+          ? "WITH HOLD"
+          : isInsensitive
+            ? "INSENSITIVE"
+            : undefined;
+    if (word !== undefined) {
+      cursor.refuse(`${word} for a query that locks rows`, `omit ${word}, or FOR UPDATE`, at);
+    }
   }
   const _location = cursor.since(start);
   return { type: "declare cursor", name, isScroll, isHeld, query, _location };

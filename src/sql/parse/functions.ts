@@ -144,10 +144,11 @@ function parseParameter(cursor: Cursor): FunctionParameterNode {
   const start = cursor.token;
   let mode: ParameterMode | undefined = acceptMode(cursor);
   const name = isNamed(cursor) ? cursor.label("a parameter") : undefined;
-  mode ??= acceptMode(cursor) ?? "in";
+  mode ??= acceptMode(cursor);
   const dataType = parseType(cursor);
   const parameter: Mutable<FunctionParameterNode> = {
-    mode,
+    mode: mode ?? "in",
+    ...(mode === undefined ? {} : { hasMode: true }),
     name,
     dataType,
     _location: cursor.since(start),
@@ -431,12 +432,19 @@ function parseAtomic(cursor: Cursor): Body {
   while (cursor.accept(";")) continue;
   const { start } = cursor;
   if (cursor.is("end")) cursor.refuse("a function without a body", ONE_QUERY);
-  const statement = cursor.grammar.statement(cursor);
-  const source = cursor.text.slice(start, cursor.end);
+  const body = parseAtomicStatement(cursor, start);
   cursor.expect(";");
   while (cursor.accept(";")) continue;
   if (!cursor.is("end")) cursor.refuse("a function with several statements", ONE_QUERY);
   cursor.expect("end");
+  return body;
+}
+
+/** Parses `RETURN e`, or a query, which begins at an offset of the SQL. */
+function parseAtomicStatement(cursor: Cursor, start: number): Body {
+  if (cursor.accept("return")) return parseReturn(cursor);
+  const statement = cursor.grammar.statement(cursor);
+  const source = cursor.text.slice(start, cursor.end);
   return { query: queryOf(cursor, statement), source };
 }
 

@@ -1,4 +1,5 @@
 /** Parses CREATE INDEX, ALTER INDEX and DROP INDEX. */
+import { DatabaseError } from "../../base/errors.ts";
 import type {
   AlterIndexStatement,
   CreateIndexStatement,
@@ -35,11 +36,12 @@ export function parseCreateIndex(
   // the statement cannot run in a transaction.
   const isConcurrent = acceptConcurrently(cursor);
   const ifNotExists = acceptIfNotExists(cursor);
-  const name = cursor.is("on") ? undefined : cursor.name("an index");
+  const name = cursor.is("on") && ifNotExists !== true ? undefined : cursor.name("an index");
   cursor.expect("on");
   const only = cursor.accept("only") ? true : undefined;
   const table = cursor.qname("a table");
-  const method = cursor.accept("using") ? parseMethod(cursor, isUnique) : undefined;
+  const written = cursor.accept("using") ? parseMethod(cursor, isUnique) : "btree";
+  const method = written === "gin" ? written : undefined;
   cursor.expect("(");
   const columns: IndexedColumn[] = [];
   do {
@@ -47,7 +49,7 @@ export function parseCreateIndex(
     requireListed(cursor, columns.length, "columns of a single index");
   } while (cursor.accept(","));
   cursor.expect(")");
-  const clauses = acceptClauses(cursor);
+  const clauses = acceptClauses(cursor, written);
   const where = cursor.accept("where") ? parseIndexedExpression(cursor) : undefined;
   const _location = cursor.since(start);
   return {
@@ -95,15 +97,14 @@ function acceptConcurrently(cursor: Cursor): { readonly isConcurrent?: true } {
 }
 
 /**
- * Parses the index method. Returns undefined for a sorted index, which also serves every condition
- * that PostgreSQL answers with a hash or BRIN index.
+ * Parses the name of an index method. A sorted index serves every condition that PostgreSQL answers
+ * with a hash or BRIN index.
  */
-function parseMethod(cursor: Cursor, isUnique: boolean): "gin" | undefined {
+function parseMethod(cursor: Cursor, isUnique: boolean): string {
   const method = cursor.name("an index method");
-  if (method.name === "btree") return undefined;
-  if (method.name === "gin") return "gin";
+  if (method.name === "btree" || method.name === "gin") return method.name;
   if (SORTED_METHODS.has(method.name)) {
-    if (!isUnique) return undefined;
+    if (!isUnique) return method.name;
     cursor.refuse(
       `UNIQUE in an index USING ${method.name}`,
       "write USING btree",
@@ -141,12 +142,31 @@ const INDEX_PARAMETER =
 function acceptParameters(cursor: Cursor): void {
   const { start } = cursor;
   cursor.expect("with");
-  const other = parseOptions(cursor).find(({ name }) => !INDEX_PARAMETER.test(name));
+  const options = parseOptions(cursor);
+  const other = options.find(({ name }) => !INDEX_PARAMETER.test(name));
   if (other !== undefined) cursor.refuse(`the index parameter ${other.name}`, undefined, start);
+  const fill = options.find(({ name }) => name === "fillfactor")?.value;
+  if (fill?.type === "integer" && (fill.value < 10 || fill.value > 100)) {
+    throw new DatabaseError(
+      "VALUE_OUT_OF_RANGE",
+      `Cannot use fillfactor ${fill.value}: it must be between 10 and 100`,
+      { position: fill._location.start },
+    );
+  }
 }
 
-/** Parses the clauses between the columns and the WHERE condition of an index. */
-function acceptClauses(cursor: Cursor): Pick<CreateIndexStatement, "equalNulls" | "included"> {
+/**
+ * Parses the clauses between the columns and the WHERE condition of an index.
+ *
+ * @param method The index method, as it is written.
+ */
+function acceptClauses(
+  cursor: Cursor,
+  method: string,
+): Pick<CreateIndexStatement, "equalNulls" | "included"> {
+  if (SORTED_METHODS.has(method) && cursor.is("include")) {
+    cursor.refuse(`INCLUDE in an index USING ${method}`, "write USING btree");
+  }
   const clauses = { ...acceptIncluded(cursor), ...acceptNulls(cursor) };
   if (cursor.is("with")) acceptParameters(cursor);
   if (cursor.is("tablespace")) {

@@ -32,7 +32,7 @@ export function* runOpen(
     columns: answer.columns ?? [],
     rows: answer.rows,
     keyed: answer.keyed,
-    isForward: (isScroll ?? isBoundScroll) === false,
+    isForward: (isScroll ?? isBoundScroll) === false || answer.keyed?.isLocking === true,
     position: 0,
   });
   frame.values[slot] = name;
@@ -47,9 +47,9 @@ export function* runFetch(node: FetchNode, { cursors, frame }: ProgramRun): Prog
   if (cursor.isForward && (after < before || node.direction === "backward")) {
     throw new DatabaseError(
       "INVALID_OPERATION",
-      "Cannot move the cursor backward: it was declared NO SCROLL",
+      "Cannot move the cursor backward: it was declared NO SCROLL or locks rows",
       {
-        hint: "declare the cursor with SCROLL",
+        hint: "declare the cursor with SCROLL, for a query that locks no rows",
         sqlstate: "55000",
       },
     );

@@ -114,27 +114,38 @@ export class Cursors {
       keyed,
       bytes,
       isHeld: isHeld === true,
-      isForward: isScroll === false,
+      isForward: isScroll === false || keyed.isLocking,
       position: 0,
       isFromBefore: false,
     });
   }
 
   /**
-   * Moves a cursor. Returns the rows that the cursor has passed, in the direction of the movement.
+   * Moves a cursor.
+   *
+   * @param isMove Whether the rows are only counted.
+   * @returns The rows that the cursor has passed, in the direction of the movement.
    *
    * @throws {DatabaseError} OBJECT_NOT_FOUND, INVALID_OPERATION
    */
-  fetch(name: Name, direction: FetchDirection): StatementResult {
+  fetch(name: Name, direction: FetchDirection, isMove = false): StatementResult {
     const cursor = this.#named(name);
-    const { answer, isForward, rows } = cursor;
+    const { answer, isForward, keyed, rows } = cursor;
     const before = cursor.position;
     const { after, read } = moved(direction, { position: before, rowCount: rows.length });
-    if (isForward && (after < before || isBackward(direction))) {
+    const isAgain = !isMove && after === before && read.includes(after);
+    if (isForward && (after < before || isAgain || isBackward(direction))) {
       throw new DatabaseError(
         "INVALID_OPERATION",
-        `Cannot move cursor "${name.name}" backward: it was declared NO SCROLL`,
-        { position: name._location.start, hint: "declare the cursor with SCROLL" },
+        `Cannot move cursor "${name.name}" ${isAgain ? "to the same row again" : "backward"}: it ` +
+          (keyed.isLocking ? "locks rows" : "was declared NO SCROLL"),
+        {
+          position: name._location.start,
+          hint: keyed.isLocking
+            ? "read each row once, or omit FOR UPDATE"
+            : "declare the cursor with SCROLL",
+          sqlstate: "55000",
+        },
       );
     }
     cursor.position = after;

@@ -510,7 +510,7 @@ export class UnitRunner {
 
   #fetch({ direction, name, type }: FetchStatement): StatementResult {
     this.#transaction.requireUsable();
-    const found = this.#transaction.cursors.fetch(name, direction);
+    const found = this.#transaction.cursors.fetch(name, direction, type === "move");
     if (type === "fetch") return found;
     return messageResult(`Moved over ${found.rowCount} row(s)`, this.#principal.userId);
   }

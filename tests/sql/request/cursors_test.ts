@@ -167,3 +167,19 @@ test("DECLARE requires the rights of its query", async () => {
     engine.userId = "root";
   }
 });
+
+test("a cursor that locks rows reads each row once, and only forward", async () => {
+  const declared = "DECLARE k CURSOR FOR SELECT id FROM t ORDER BY id FOR UPDATE; FETCH 2 k";
+  const failure = async (move: string): Promise<string | undefined> =>
+    (await engine.ask(`BEGIN; ${declared}; ${move}; ROLLBACK`)).error?.message;
+  expect(await failure("FETCH PRIOR k")).toBe('Cannot move cursor "k" backward: it locks rows');
+  expect(await failure("FETCH RELATIVE 0 FROM k")).toBe(
+    'Cannot move cursor "k" to the same row again: it locks rows',
+  );
+  expect(await failure("MOVE RELATIVE 0 FROM k; FETCH k")).toBeUndefined();
+  for (const word of ["SCROLL CURSOR", "INSENSITIVE CURSOR", "CURSOR WITH HOLD"]) {
+    expect(await engine.failure(`DECLARE k ${word} FOR SELECT id FROM t FOR SHARE`)).toContain(
+      "UNSUPPORTED_FEATURE",
+    );
+  }
+});

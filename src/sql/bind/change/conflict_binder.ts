@@ -131,7 +131,7 @@ function proposedIn(
 
 function targetOf(
   { on, _location }: OnConflictAction,
-  { named, table, view }: Pick<Target, "named" | "table" | "view">,
+  { from, named, table, view }: Pick<Target, "from" | "named" | "table" | "view">,
 ): ConflictTarget {
   const partitionId = view?.relation.partition?.id;
   const ofPartition = (table.partitionIndexes ?? []).filter(({ viewId }) => viewId === partitionId);
@@ -150,7 +150,7 @@ function targetOf(
     if (index !== undefined) return index;
     throw noConflictTarget(name, { position: on._location.start, table, unique });
   }
-  const context = indexContext(named);
+  const context = indexContext(named, from.scope.relations[0]?.alias);
   const parts = on.exprs.map((expr) => bindExpression(expr, context));
   const conditions = on.where === undefined ? [] : conjunctsOf(bindCondition(on.where, context));
   const isMeant = (index: IndexEntry): boolean => {

@@ -61,11 +61,11 @@ function termsIn(table: TableEntry, index: IndexEntry): IndexTerms {
 }
 
 /** Returns the context in which index expressions over a table's columns are bound. */
-export function indexContext(table: TableEntry): ExpressionContext {
+export function indexContext(table: TableEntry, alias = table.name): ExpressionContext {
   const columns = table.columns.map(({ columnId, name, type }): BoundColumn => {
     return { id: columnId, name, type, origin: { table, columnId } };
   });
-  const relation = { alias: table.name, namespace: undefined, columns, systemColumns: [] };
+  const relation = { alias, namespace: undefined, columns, systemColumns: [] };
   const scope = new Scope([relation]);
   return { statement: new StatementBinding([]), scope, clause: "an index", sink: undefined };
 }

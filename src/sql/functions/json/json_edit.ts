@@ -141,22 +141,25 @@ function pretty(node: JsonNode, margin: string): string {
   return `{\n${members.join(",\n")}\n${margin}}`;
 }
 
+const SET_PARAMETERS: readonly string[] = ["jsonb_in", "path", "replacement", "create_if_missing"];
+
 export const JSON_EDIT_FUNCTIONS: readonly ScalarFunction[] = [
-  ...functionsNamed(
-    ["jsonb_set"],
-    overload([JSONB, TEXT_ARRAY, JSONB, BOOLEAN], JSONB, set, { optionalCount: 1 }),
-  ),
-  ...functionsNamed(
-    ["jsonb_set_lax"],
-    overload([JSONB, TEXT_ARRAY, JSONB, BOOLEAN, TEXT], JSONB, setLax, {
+  ...functionsNamed(["jsonb_set"], {
+    ...overload([JSONB, TEXT_ARRAY, JSONB, BOOLEAN], JSONB, set, { optionalCount: 1 }),
+    parameterNames: SET_PARAMETERS,
+  }),
+  ...functionsNamed(["jsonb_set_lax"], {
+    ...overload([JSONB, TEXT_ARRAY, JSONB, BOOLEAN, TEXT], JSONB, setLax, {
       optionalCount: 2,
       seesNull: true,
     }),
-  ),
-  ...functionsNamed(
-    ["jsonb_insert"],
-    overload([JSONB, TEXT_ARRAY, JSONB, BOOLEAN], JSONB, insert, { optionalCount: 1 }),
-  ),
+    parameterNames: [...SET_PARAMETERS, "null_value_treatment"],
+    omittedTexts: [undefined, undefined, undefined, "true"],
+  }),
+  ...functionsNamed(["jsonb_insert"], {
+    ...overload([JSONB, TEXT_ARRAY, JSONB, BOOLEAN], JSONB, insert, { optionalCount: 1 }),
+    parameterNames: ["jsonb_in", "path", "replacement", "insert_after"],
+  }),
   ...functionsNamed(
     ["json_strip_nulls"],
     overload([JSON_TEXT], JSON_TEXT, ([json = null]) =>

@@ -90,6 +90,8 @@ function ofNumbers(key: DataType, offset: DataType): FrameReach | undefined {
   const type = commonType([key, offset]);
   if (type === undefined || !isNumeric(type)) return undefined;
   if (type.kind === "float" || type.kind === "double") {
+    // A number of another type is not converted to the type of the offset.
+    if (key.kind !== "float" && key.kind !== "double") return undefined;
     return {
       keyType: DOUBLE,
       offsetType: DOUBLE,

@@ -77,6 +77,8 @@ export type ParameterMode = "in" | "out" | "inout" | "variadic" | "table";
 
 export interface FunctionParameterNode extends AstNode {
   readonly mode: ParameterMode;
+  /** Whether the mode is written, even if it is IN. */
+  readonly hasMode?: true | undefined;
   readonly name?: Name | undefined;
   readonly dataType: DataTypeDef;
   readonly default?: Expr | undefined;
