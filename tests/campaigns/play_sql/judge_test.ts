@@ -83,6 +83,16 @@ test("a table created from an outdated one, or only if it does not exist, stays 
   expect(verdictOn(judge, "u")).toBe("omitted");
 });
 
+test("a view over an outdated table is outdated until both are created anew", () => {
+  const judge = new Judge();
+  judge.judge("CREATE MATERIALIZED VIEW v AS SELECT a FROM t", DONE, DONE);
+  expect(verdictOn(judge, "v")).toBe("wrong");
+  judge.judge("ALTER TABLE t SET SCHEMA s", OMITTED, DONE);
+  expect(verdictOn(judge, "v")).toBe("omitted");
+  judge.judge("CREATE TABLE t (a INT)", DONE, DONE);
+  expect(verdictOn(judge, "v")).toBe("wrong");
+});
+
 test("a new function leaves its omitted overloads missing", () => {
   const judge = new Judge();
   judge.judge("CREATE FUNCTION f(point) RETURNS INT AS 'SELECT 1'", OMITTED, DONE);

@@ -81,6 +81,14 @@ export const LISTED_DIFFERENCES: readonly ListedDifference[] = [
       haveSameRows(inReals(ours.rows), inReals(theirs.rows)),
   },
   {
+    cause: "FLOAT is REAL",
+    isMet: ({ sql, ours, theirs }) =>
+      /\brtest_vcomp\b/i.test(sql) &&
+      isRows(ours) &&
+      isRows(theirs) &&
+      haveSameRows(inReals(ours.rows), inReals(theirs.rows)),
+  },
+  {
     cause: "DISABLE TRIGGER ALL keeps foreign keys in force",
     isMet: ({ sql, ours, theirs }) =>
       /\bfrom\s+trigtest2\s*$/i.test(sql) &&

@@ -163,6 +163,13 @@ test("a sum of REAL is listed only if it has the digits of a REAL", () => {
   expect(judge.judge("SELECT b FROM t", rows("0.1"), rows("0.10000001"))).toBe("wrong");
 });
 
+test("only the view of lengths has FLOAT columns, whose digits may differ from those of a DOUBLE", () => {
+  const judge = new Judge();
+  const sql = "select size_in_cm from rtest_vcomp";
+  expect(judge.judge(sql, rows("17.779999"), rows("17.78"))).toBe("listed");
+  expect(judge.judge(sql, rows("17.79"), rows("17.78"))).toBe("wrong");
+});
+
 test("the tables that an omitted function would change are omitted afterwards", () => {
   const judge = new Judge();
   const made = "CREATE PROCEDURE p(x int) LANGUAGE SQL AS $$ INSERT INTO filled VALUES (x) $$";

@@ -9,7 +9,8 @@
 /** Matches a change that follows the closing parenthesis of the last WITH entry. */
 export const CHANGED_WITH = /^\s*with\b[\s\S]*\)\s*(?:insert|update|delete|merge)\b/i;
 
-const VIEW = /^\s*create\s+(?:or\s+replace\s+)?(?:temp\w*\s+)?view\s+("[^"]+"|[\w.]+)/i;
+const VIEW =
+  /^\s*create\s+(?:or\s+replace\s+)?(?:temp\w*\s+|materialized\s+)?view\s+("[^"]+"|[\w.]+)/i;
 
 const MADE =
   /^\s*(?:create|alter|drop|insert\s+into|update|delete\s+from|copy|truncate|merge\s+into|comment\s+on|select\b[\s\S]*?\binto)\b(?:\s+(?:or\s+replace|temp|temporary|unlogged|global|local|unique|recursive|foreign\s+data\s+wrapper|foreign\s+table|text\s+search\s+\w+|table|view|materialized\s+view|index|sequence|type|domain|function|aggregate|operator(?:\s+(?:class|family))?|schema|procedure|routine|collation|conversion|constraint|trigger|event\s+trigger|rule|policy|statistics|publication|subscription|server|language|extension|access\s+method|cast|only|if\s+exists|if\s+not\s+exists|concurrently))*\s+("[^"]+"|[\w.]+)/i;
@@ -135,7 +136,7 @@ export class OmittedObjects {
   /** Whether a statement or a message names an object that is missing or outdated. */
   isNamedIn(sql: string): boolean {
     const words = wordsOf(sql);
-    if (words.some((word) => this.#omitted.has(word))) return true;
+    if (words.some((word) => this.#isOutdated(word))) return true;
     // A function whose parameters and result have the types of a cast may use it.
     const mayCast = DEFINES.test(sql) && !CAST.test(sql);
     if (mayCast && this.#casts.some((types) => types.every((type) => words.includes(type)))) {
@@ -144,6 +145,16 @@ export class OmittedObjects {
     if ([...this.#operators].some((operator) => sql.includes(operator))) return true;
     if (/^\s*(?:alter|drop)\s+index\b/i.test(sql) && this.#isIndexOfOmitted(sql)) return true;
     return /\binformation_schema\./i.test(sql) && this.#isPatternOfOmitted(sql);
+  }
+
+  /** Whether an object is missing or outdated, or a view over such an object. */
+  #isOutdated(name: string): boolean {
+    return (
+      this.#omitted.has(name) ||
+      this.#tablesOf(name)
+        .values()
+        .some((each) => this.#omitted.has(each))
+    );
   }
 
   /** Whether an omitted definition may depend on an object that a DROP statement names. */
