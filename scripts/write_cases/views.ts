@@ -152,8 +152,39 @@ const INSTEAD = [
   "SELECT count(*) FROM information_schema.triggers",
 ];
 
+const DEFAULTS = [
+  "CREATE TABLE priced (a int PRIMARY KEY, b text DEFAULT 'table', c serial)",
+  "CREATE VIEW shop AS SELECT a AS id, b AS label, c, upper(b) AS big FROM priced",
+  "ALTER VIEW shop ALTER COLUMN label SET DEFAULT 'view'",
+  "INSERT INTO shop (id) VALUES (1) RETURNING label, c",
+  "INSERT INTO shop (id, label) VALUES (2, DEFAULT), (3, 'own') RETURNING label",
+  "INSERT INTO shop (id) SELECT 4 RETURNING label, big",
+  "UPDATE shop SET label = DEFAULT WHERE id = 3 RETURNING label",
+  "INSERT INTO priced (a) VALUES (5) RETURNING b",
+  "CREATE VIEW shelf AS SELECT label AS tag, id FROM shop WHERE id > 5",
+  "INSERT INTO shelf (id) VALUES (6) RETURNING tag",
+  "ALTER VIEW shelf ALTER tag SET DEFAULT 'shelf ' || 'label'",
+  "INSERT INTO shelf (id) VALUES (7) RETURNING tag",
+  "INSERT INTO shop (id) VALUES (8) RETURNING label",
+  "ALTER VIEW shop RENAME TO store",
+  "CREATE OR REPLACE VIEW store AS SELECT a AS id, b AS label, c, upper(b) AS big FROM priced WHERE a < 100",
+  "INSERT INTO store (id) VALUES (9) RETURNING label",
+  "SELECT column_name, column_default IS NULL FROM information_schema.columns WHERE table_name = 'store' ORDER BY ordinal_position",
+  "ALTER VIEW store ALTER COLUMN label DROP DEFAULT",
+  "INSERT INTO store (id) VALUES (10) RETURNING label",
+  "ALTER VIEW store ALTER COLUMN nothing SET DEFAULT 1",
+  "ALTER VIEW store ALTER COLUMN id SET DEFAULT a + 1",
+  "ALTER VIEW IF EXISTS nothing ALTER COLUMN id SET DEFAULT 1",
+  "CREATE VIEW limited_prices AS SELECT a, b FROM priced LIMIT 100",
+  "ALTER VIEW limited_prices ALTER COLUMN b SET DEFAULT 'trigger'",
+  triggered("price", "INSERT INTO priced (a, b) VALUES (NEW.a, NEW.b); RETURN NEW;"),
+  "CREATE TRIGGER p INSTEAD OF INSERT ON limited_prices FOR EACH ROW EXECUTE FUNCTION price()",
+  "INSERT INTO limited_prices (a) VALUES (11) RETURNING b",
+  "SELECT a, b FROM priced ORDER BY a",
+];
+
 export const VIEWS: CaseFile = {
   name: "views",
   about: "views, and namespaces that are created together with them",
-  statements: [...NAMESPACES, ...WRITTEN, ...INSTEAD],
+  statements: [...NAMESPACES, ...WRITTEN, ...INSTEAD, ...DEFAULTS],
 };

@@ -357,6 +357,8 @@ export interface ViewEntry {
    * only in the draft of that transaction.
    */
   readonly isTemporary?: true | undefined;
+  /** The DEFAULTs of the view's columns, in place of those of its table; absent if it has none. */
+  readonly defaults?: readonly ViewDefault[] | undefined;
   /** The view's triggers in the order of their names; absent if it has none. */
   readonly triggers?: readonly TriggerEntry[] | undefined;
   /** The comment set by COMMENT ON; absent if there is none. */
@@ -504,6 +506,12 @@ export interface ViewRights {
 
 /** The access levels of views. Policies do not apply to views. */
 export type ViewLevel = Exclude<AccessLevel, "RESTRICTED">;
+
+/** The DEFAULT of a column of a view, as SQL text. */
+interface ViewDefault {
+  readonly column: string;
+  readonly sql: string;
+}
 
 /** A table to which the SQL of a view refers. */
 export interface ViewTable {

@@ -343,3 +343,23 @@ test("information_schema names the views and columns that can be written", async
     ["low", "NO"],
   ]);
 });
+
+test("the DEFAULT of a view's column outlasts a restart, and takes no numbers from a sequence", async () => {
+  await engine.run(
+    "CREATE VIEW app.given AS SELECT a, b FROM app.t; CREATE SEQUENCE app.counting;" +
+      "ALTER VIEW app.given ALTER COLUMN b SET DEFAULT 'kept'",
+  );
+  await engine.restart();
+  await engine.run("INSERT INTO app.given (a) VALUES (70); INSERT INTO app.t (a) VALUES (71)");
+  expect(await engine.rows("SELECT a, b FROM app.t WHERE a >= 70 ORDER BY a")).toEqual([
+    [70, "kept"],
+    [71, "none"],
+  ]);
+  const numbered = "ALTER VIEW app.given ALTER COLUMN a SET DEFAULT nextval('app.counting')";
+  expect(await engine.failure(numbered)).toStartWith("UNSUPPORTED_FEATURE");
+  engine.userId = "ann";
+  const denied = "ALTER VIEW app.given ALTER COLUMN b SET DEFAULT 'hers'";
+  expect(await engine.failure(denied)).toStartWith("PERMISSION_DENIED");
+  engine.userId = "root";
+  await engine.run("DROP VIEW app.given");
+});

@@ -50,9 +50,12 @@ import type {
   AlterViewStatement,
   CreateViewStatement,
   DropViewStatement,
+  Expr,
   Name,
   QName,
+  TableAlterationAlterColumn,
 } from "../parse/ast/ast.ts";
+import { partsOf } from "../parse/ast/tree_parts.ts";
 import { type BindingDeps, dmlDepsOf, type NameDeps } from "../prepare/binding_deps.ts";
 import { boundFor } from "../prepare/prepared.ts";
 import { watchOf } from "../prepare/statement_watch.ts";
@@ -62,7 +65,7 @@ import type { BoundDefinition, EntryDeps } from "./namespace_definitions.ts";
 import { isRelation } from "./numbered_columns.ts";
 import { redefineView } from "./redefined_table.ts";
 import { storingEntry } from "./stored_entry.ts";
-import { optionSettings, resetNames } from "./table_elements.ts";
+import { checkDefault, optionSettings, resetNames } from "./table_elements.ts";
 
 type ViewColumns = ViewShape["columns"];
 
@@ -148,6 +151,7 @@ export function createView(
       searchNamespace: call.namespace,
       checkOption,
       isTemporary: node.temporary,
+      defaults: before?.defaults,
       triggers: before?.triggers,
       comment: before?.comment,
       createdBy: call.principal.userId,
@@ -447,6 +451,7 @@ export function alterView(
     return () => `View ${name.schema ?? namespace}.${name.name} does not exist`;
   }
   if (change.type === "rename") return renameView(found, change.to, deps);
+  if (change.type === "alter column") return alterDefault(found, change, deps);
   const position = name._location.start;
   const given = { before: found.ownRights, owner: principal.userId };
   const altered =
@@ -458,6 +463,56 @@ export function alterView(
     requireCheckable(view, view.name, position);
   }
   return changeOptions(found, altered, { principal, position, deps });
+}
+
+/**
+ * Changes the DEFAULT of a column of a view, which applies to rows that are inserted through it.
+ *
+ * @throws {DatabaseError} COLUMN_NOT_FOUND, INVALID_DEFINITION, UNSUPPORTED_FEATURE
+ */
+function alterDefault(
+  found: ViewEntry,
+  { alter, column }: TableAlterationAlterColumn,
+  deps: AlterDeps,
+): BoundDefinition {
+  const { catalog, clock, systemViews } = deps;
+  const shown = `${found.namespace}.${found.name}`;
+  const { columns } = shapeOf(found, depsOf(catalog, systemViews.find));
+  const altered = columns.find(({ name }) => name === column.name);
+  if (altered === undefined) {
+    throw new DatabaseError("COLUMN_NOT_FOUND", `Cannot find column "${column.name}" in ${shown}`, {
+      position: column._location.start,
+    });
+  }
+  const others = (found.defaults ?? []).filter((each) => each.column !== column.name);
+  const defaults = [...others];
+  if (alter.type === "set default") {
+    checkDefault(alter.default, altered);
+    refuseSequences(alter.default, shown);
+    defaults.push({ column: column.name, sql: alter.source });
+  }
+  return () => {
+    const updatedAtMs = clock.nowMs();
+    redefineView(deps, {
+      ...found,
+      defaults: defaults.length === 0 ? undefined : defaults,
+      updatedAtMs,
+    });
+    return `View ${shown} altered`;
+  };
+}
+
+/** Refuses sequences in the DEFAULT of a view, because they could be renamed or dropped. */
+function refuseSequences(node: Expr, shown: string): void {
+  for (const part of partsOf(node)) {
+    const { function: called, type }: { type?: unknown; function?: { name?: unknown } } = part;
+    if (type !== "call" || called?.name !== "nextval") continue;
+    throw new DatabaseError(
+      "UNSUPPORTED_FEATURE",
+      `Cannot use nextval in the DEFAULT of a column of view ${shown}`,
+      { position: node._location.start, hint: "set the DEFAULT of the column of the table" },
+    );
+  }
 }
 
 type ViewSettings = Pick<ViewEntry, "checkOption" | "ownRights">;

@@ -161,7 +161,8 @@ function parseDrop(cursor: Cursor, start: number): TableAlteration {
   return { type: "drop column", ifExists, column, behaviour, _location: cursor.since(start) };
 }
 
-function parseAlterColumn(cursor: Cursor): AlterColumn {
+/** Parses the change to a column after `ALTER [COLUMN] name`. */
+export function parseAlterColumn(cursor: Cursor): AlterColumn {
   const start = cursor.token;
   if (cursor.accept("drop")) {
     const what = cursor.expectOneOf("not", "default", "identity", "expression");

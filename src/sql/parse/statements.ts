@@ -3,7 +3,7 @@
  * tried. If the word is unknown, the error names it.
  */
 import { parseCreateAggregate } from "./aggregates.ts";
-import { parseAlterTable, parseResetOptions } from "./alter.ts";
+import { parseAlterColumn, parseAlterTable, parseResetOptions } from "./alter.ts";
 import type { AlterViewStatement, ChangeStatement, Statement, TableKindWord } from "./ast/ast.ts";
 import { parseAlterCollation, parseCreateCollation } from "./collation_definitions.ts";
 import { parseComment } from "./comments.ts";
@@ -356,8 +356,16 @@ function parseViewChange(cursor: Cursor, at: number): AlterViewStatement["change
     return { type: "set options", options, _location: cursor.since(start) };
   }
   if (cursor.accept("reset")) return parseResetOptions(cursor, start);
+  if (cursor.accept("alter")) {
+    cursor.accept("column");
+    const column = cursor.name("a column");
+    const alter = parseAlterColumn(cursor);
+    if (alter.type === "set default" || alter.type === "drop default") {
+      return { type: "alter column", column, alter, _location: cursor.since(start) };
+    }
+  }
   return cursor.refuse(
-    "ALTER VIEW other than RENAME TO, SET (…) and RESET (…)",
+    "ALTER VIEW other than RENAME TO, SET (…), RESET (…) and DEFAULTs of columns",
     "CREATE OR REPLACE VIEW",
     at,
   );

@@ -11,6 +11,7 @@ import {
   type IndexEntry,
   shownColumnsOf,
   type TableEntry,
+  type ViewEntry,
 } from "../../catalog/mod.ts";
 import {
   BIGINT,
@@ -124,6 +125,7 @@ function relationsSeenBy(deps: SchemaViewDeps, call: SystemCall): Relation[] {
       columns: columns.map((column) => ({
         ...(table?.columns.find(({ name }) => name === column.name) ?? plainColumn(column)),
         isWritten: names.has(column.name),
+        ...defaultIn(entry, column.name),
       })),
     };
   });
@@ -163,6 +165,12 @@ function viewsSeenBy(deps: SchemaViewDeps, principal: Principal): ShownView[] {
 
 function findSystemView({ systemViews }: SchemaViewDeps): ViewDeps["systemView"] {
   return (namespace, name) => systemViews.get(`${namespace}.${name}`);
+}
+
+/** Returns the DEFAULT that a view sets for a column. */
+function defaultIn({ defaults = [] }: ViewEntry, column: string): Pick<ShownColumn, "defaultSql"> {
+  const own = defaults.find((each) => each.column === column);
+  return own === undefined ? {} : { defaultSql: own.sql };
 }
 
 function writtenColumn(column: ColumnEntry): ShownColumn {

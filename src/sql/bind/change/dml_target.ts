@@ -169,7 +169,12 @@ function bindViewTarget(relation: ViewRelation, options: ViewTargetOptions): Tar
   statement.requirements.push({ action: "write", table });
   noteRows(table, deps);
   const within = { deps, node: name, isCascaded: false };
-  let view: ViewOverTable = { columns: [], values: new Map(), conditions: [] };
+  let view: ViewOverTable = {
+    columns: [],
+    values: new Map(),
+    conditions: [],
+    defaults: new Map(),
+  };
   const from = tableResult(table, {
     alias: name.alias ?? name.name,
     isAliased: name.alias !== undefined,
@@ -206,6 +211,20 @@ function bindTriggered(
   return shownTarget({ ...view, relation, triggered }, { from, table, name, columns });
 }
 
+/** Returns a table in which the DEFAULTs of a view take the place of the table's own. */
+function withDefaults(
+  table: TableEntry,
+  defaults: ViewOverTable["defaults"],
+  bound: readonly BoundColumn[],
+): TableEntry {
+  if (defaults.size === 0) return table;
+  const columns = table.columns.map((column, position) => {
+    const defaultSql = defaults.get(bound[position]?.id ?? -1);
+    return defaultSql === undefined || column.generatedAlways ? column : { ...column, defaultSql };
+  });
+  return { ...table, columns };
+}
+
 /** Returns a target with the columns of the view that the statement names. */
 function shownTarget(
   view: TargetView,
@@ -213,10 +232,11 @@ function shownTarget(
     columns,
     from,
     name,
-    table,
+    table: stored,
   }: Pick<Target, "columns" | "from" | "table"> & { readonly name: QNameAliased },
 ): Target {
   const { relation } = view;
+  const table = withDefaults(stored, view.defaults, columns);
   const [namespace = ""] = relation.name.split(".");
   const writable = view.columns.map(({ id, origin }) =>
     table.columns.findIndex(({ columnId }, i) =>

@@ -70,6 +70,8 @@ export interface ViewOverTable {
   /** The values of the computed columns, keyed by column id. */
   readonly values: ReadonlyMap<number, BoundExpression>;
   readonly conditions: readonly ViewCondition[];
+  /** The DEFAULTs that the view sets for columns, as SQL text keyed by column id. */
+  readonly defaults: ReadonlyMap<number, string>;
 }
 
 /**
@@ -127,7 +129,8 @@ export function boundView(
 ): ViewOverTable {
   const { deps, isCascaded, node, triggered } = binding;
   if (view.entry.viewId === triggered?.entry.viewId) {
-    return { columns: shownOf(base, view), values: new Map(), conditions: [] };
+    const defaults = defaultsOf(view, base);
+    return { columns: shownOf(base, view), values: new Map(), conditions: [], defaults };
   }
   const { block, item } = blockOf(view, node);
   const isChecked = isCascaded || view.checkOption !== undefined;
@@ -172,12 +175,26 @@ export function boundView(
   }
   const named = outputs.map((column, i) => withName(column, view.columnNames[i] ?? column.name));
   const columns = shownOf(named, view);
-  if (block.where === undefined) return { columns, values, conditions: inner.conditions };
+  const defaults = new Map([...inner.defaults, ...defaultsOf(view, named)]);
+  if (block.where === undefined) return { columns, values, conditions: inner.conditions, defaults };
   const where = bindCondition(relocated(block.where, node._location), context);
   const condition = withValues(where, inner.values);
   const isOfPartition = view.partition !== undefined;
   const own = { view: view.name, condition, isChecked, isOfPartition };
-  return { columns, values, conditions: [...inner.conditions, own] };
+  return { columns, values, conditions: [...inner.conditions, own], defaults };
+}
+
+/** Returns the DEFAULTs of a view's columns, keyed by column id. */
+function defaultsOf(
+  { entry: { defaults = [] } }: ViewRelation,
+  columns: readonly BoundColumn[],
+): ReadonlyMap<number, string> {
+  return new Map(
+    defaults.flatMap(({ column, sql }) => {
+      const found = columns.find(({ name }) => name === column);
+      return found === undefined ? [] : [[found.id, sql] as const];
+    }),
+  );
 }
 
 /** Returns the columns of a view that are visible to the reader. */
@@ -200,7 +217,7 @@ function innerOf(
     const column = base.find(({ origin }) => origin?.columnId === columnId);
     return column === undefined || isHidden === true ? [] : [{ ...column, name }];
   });
-  return { columns, values: new Map(), conditions: [] };
+  return { columns, values: new Map(), conditions: [], defaults: new Map() };
 }
 
 function renamedColumns(columns: readonly BoundColumn[], { name }: FromTable): BoundColumn[] {

@@ -597,13 +597,17 @@ export interface CreateViewStatement extends AstNode {
   readonly checkOption?: "cascaded" | "local" | undefined;
 }
 
-/** The statements `ALTER VIEW name RENAME TO to`, `… SET (…)` and `… RESET (…)`. */
+/**
+ * The statements `ALTER VIEW name RENAME TO to`, `… SET (…)`, `… RESET (…)`, and `… ALTER COLUMN c`
+ * with SET DEFAULT or DROP DEFAULT.
+ */
 export interface AlterViewStatement extends AstNode {
   readonly type: "alter view";
   readonly name: QName;
   readonly ifExists?: true | undefined;
   readonly change:
     | { readonly type: "rename"; readonly to: Name }
+    | TableAlterationAlterColumn
     | TableAlterationSetOptions
     | TableAlterationResetOptions;
 }
