@@ -71,6 +71,7 @@ export const TASKS: readonly Task[] = [
   ...inFolder("benchmark", "scripts/bench", {
     fairness: "measures how a demanding statement affects others",
     idle_memory: "measures the memory of an idle subscription",
+    index_build: "builds indexes over 10,000,000 rows, and compares the processor time with DuckDB",
     profile: "shows which functions the server spends processor time on",
     queue: "measures whether history slows down reads, deletes and startup",
     scale: "measures whether memory, startup and reads grow with the rows on disk",
