@@ -149,8 +149,23 @@ const ATTACHED: readonly string[] = [
   "SELECT count(*) FROM a",
 ];
 
+const ELEMENTS: readonly string[] = [
+  "CREATE TABLE e (id INT NOT NULL, d INT NOT NULL, v INT, note TEXT, PRIMARY KEY (id, d), CONSTRAINT low CHECK (v < 100)) PARTITION BY LIST (d)",
+  "CREATE TABLE e1 PARTITION OF e (v NOT NULL DEFAULT 7, note WITH OPTIONS UNIQUE, CONSTRAINT high CHECK (v > 0)) FOR VALUES IN (1)",
+  "CREATE TABLE e2 PARTITION OF e (UNIQUE (id), CHECK (note <> '')) FOR VALUES IN (2)",
+  "CREATE TABLE e3 PARTITION OF e (nothing NOT NULL) FOR VALUES IN (3)",
+  "INSERT INTO e1 (id, d) VALUES (1, 1)",
+  "INSERT INTO e (id, d) VALUES (2, 1)",
+  "INSERT INTO e (id, d, v) VALUES (2, 1, 0)",
+  "INSERT INTO e (id, d, v, note) VALUES (2, 1, 1, 'x'), (3, 1, 1, 'x')",
+  "INSERT INTO e (id, d, v, note) VALUES (2, 1, 1, 'x'), (2, 2, 1, 'x')",
+  "INSERT INTO e VALUES (3, 2, 1, '')",
+  "INSERT INTO e VALUES (3, 2, 100, 'y')",
+  "SELECT id, d, v, note FROM e ORDER BY id, d",
+];
+
 export const PARTITION_INDEXES: CaseFile = {
   name: "partition_indexes",
   about: "indexes and constraints of single partitions",
-  statements: [...INDEXES, ...CONSTRAINTS, ...ATTACHED],
+  statements: [...INDEXES, ...CONSTRAINTS, ...ATTACHED, ...ELEMENTS],
 };

@@ -16,8 +16,10 @@ import { partitionsOf, withinPartitions } from "../names/partitions.ts";
 import type {
   AlterColumn,
   AlterTableStatement,
+  ColumnConstraint,
   ConstraintCheck,
   Name,
+  PartitionColumn,
   TableAlteration,
   TableAlterationAddConstraint,
   TableAlterationAlterColumn,
@@ -29,7 +31,11 @@ import { withQualifiedDefault } from "./alter_column.ts";
 import type { Alteration } from "./alter_table.ts";
 import { type Alterer, Altering } from "./altering.ts";
 import { firstStateOf, uniqueOfTable, type WrittenIndex } from "./index_elements.ts";
-import { withoutPartitionIndex, withPartitionIndex } from "./partition_indexes.ts";
+import {
+  withNewestAttached,
+  withoutPartitionIndex,
+  withPartitionIndex,
+} from "./partition_indexes.ts";
 import { checkConstraintNames, checkDefault, newCheck } from "./table_elements.ts";
 import { constraintNotFound } from "./table_rename.ts";
 
@@ -121,6 +127,65 @@ export class PartitionChange {
         return this.#withoutConstraint(table, change);
       case "alter column":
         return this.#withColumn(table, change);
+    }
+  }
+
+  /**
+   * Returns the table with the constraints and DEFAULTs that CREATE TABLE … PARTITION OF gives to
+   * the partition.
+   *
+   * @throws {DatabaseError}
+   */
+  withElements(
+    table: TableEntry,
+    columns: readonly PartitionColumn[],
+    constraints: readonly TableConstraint[],
+  ): TableEntry {
+    const withColumns = columns.reduce((next, { constraints: own, name }) => {
+      columnNamed(table, name, "alter");
+      return own.reduce((each, constraint) => this.#withElement(each, constraint, name), next);
+    }, table);
+    return constraints.reduce((next, each) => this.#withElement(next, each), withColumns);
+  }
+
+  #withElement(
+    table: TableEntry,
+    constraint: ColumnConstraint | TableConstraint,
+    column?: Name,
+  ): TableEntry {
+    const columns = column === undefined ? [] : [column];
+    switch (constraint.type) {
+      case "null":
+        return table;
+      case "not null":
+        return column === undefined ? table : this.withNotNull(table, column);
+      case "default": {
+        if (column === undefined) return table;
+        const { _location, default: expr, source } = constraint;
+        const alter = { type: "set default", default: expr, source, _location } as const;
+        return this.#withColumn(table, { type: "alter column", column, alter, _location });
+      }
+      case "check": {
+        const { constraintName, source } = constraint;
+        const isInherited = table.checks.some(
+          ({ name, sql }) => name === constraintName?.name && sql === source,
+        );
+        return isInherited ? table : this.withCheck(table, constraint, column?.name);
+      }
+      case "primary key":
+      case "unique": {
+        const key = "columns" in constraint ? constraint : { ...constraint, columns };
+        const type = constraint.type;
+        return withNewestAttached(this.withConstraint(table, { ...key, type }), this.partitions);
+      }
+      case "exclude":
+        return withNewestAttached(this.withConstraint(table, constraint), this.partitions);
+      default:
+        throw new DatabaseError(
+          "UNSUPPORTED_FEATURE",
+          `Cannot define ${constraint.type} for a single partition: it is not available yet`,
+          { position: constraint._location.start, hint: "define it on the partitioned table" },
+        );
     }
   }
 

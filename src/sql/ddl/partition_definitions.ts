@@ -177,7 +177,11 @@ export function createPartition(
   const plan = (): PlannedPartition => plannedPartition(added, call, deps);
   plan();
   return async () => {
-    await addPartition(plan, { namespace, name }, { call, deps });
+    const own = {
+      addTo: (table: TableEntry, change: PartitionChange): TableEntry =>
+        change.withElements(table, of.columns ?? [], node.constraints ?? []),
+    };
+    await addPartition(plan, { namespace, name }, { call, deps, own });
     return `Table ${namespace}.${name} created`;
   };
 }

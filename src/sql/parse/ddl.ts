@@ -18,6 +18,7 @@ import type {
   ExecutePreparedStatement,
   LikedPart,
   Name,
+  PartitionColumn,
   QName,
   TableConstraint,
   TableKindWord,
@@ -31,7 +32,7 @@ import { parseExclude } from "./exclude.ts";
 import { parseForeignKey, parseReferences } from "./foreign_keys.ts";
 import { parseSourced } from "./indexed_parts.ts";
 import { parseOptions } from "./options.ts";
-import { acceptPartitionBy, parsePartitionOf } from "./partitions.ts";
+import { acceptPartitionBy, parseBounds } from "./partitions.ts";
 import { acceptOnCommit } from "./persistence.ts";
 import { nameText } from "./print/print_expressions.ts";
 import { parseQuery, recursiveQuery } from "./select.ts";
@@ -157,14 +158,49 @@ function parsePartitionTable(
   start: number,
   about: Pick<CreateTableStatement, "ifNotExists" | "kind" | "name">,
 ): CreateTableStatement {
-  const partitionOf = parsePartitionOf(cursor);
+  const parent = cursor.qname("a table");
+  const { columns, constraints } = parsePartitionElements(cursor);
+  const partitionOf = { parent, columns, bounds: parseBounds(cursor) };
   const partitionBy = acceptPartitionBy(cursor);
   refuseTableClauses(cursor);
   const options = cursor.accept("with") ? parseOptions(cursor) : undefined;
   refuseTableClauses(cursor);
   const _location = cursor.since(start);
-  const parts = { columns: [], options, partitionOf, partitionBy };
+  const parts = { columns: [], constraints, options, partitionOf, partitionBy };
   return { type: "create table", ...about, ...parts, _location };
+}
+
+/** Parses the constraints and DEFAULTs of a single partition, if any come next. */
+function parsePartitionElements(cursor: Cursor): {
+  readonly columns: readonly PartitionColumn[] | undefined;
+  readonly constraints: readonly TableConstraint[] | undefined;
+} {
+  const columns: PartitionColumn[] = [];
+  const constraints: TableConstraint[] = [];
+  if (cursor.accept("(")) {
+    do {
+      if (isTableConstraint(cursor)) constraints.push(parseTableConstraint(cursor));
+      else columns.push(parsePartitionColumn(cursor));
+      requireListed(cursor, columns.length + constraints.length, "columns and constraints");
+    } while (cursor.accept(","));
+    cursor.expect(")");
+  }
+  return {
+    columns: columns.length === 0 ? undefined : columns,
+    constraints: constraints.length === 0 ? undefined : constraints,
+  };
+}
+
+function parsePartitionColumn(cursor: Cursor): PartitionColumn {
+  const start = cursor.token;
+  const name = cursor.name("a column");
+  cursor.acceptAll("with", "options");
+  const constraints: ColumnConstraint[] = [];
+  for (;;) {
+    const constraint = parseColumnConstraint(cursor, name);
+    if (constraint === undefined) return { name, constraints, _location: cursor.since(start) };
+    constraints.push(constraint);
+  }
 }
 
 /**

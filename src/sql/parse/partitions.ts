@@ -5,7 +5,6 @@ import type {
   PartitionBy,
   PartitionByKey,
   PartitionDefinition,
-  PartitionOf,
   RangeValue,
 } from "./ast/ast_partitions.ts";
 import { requireListed } from "./bounds.ts";
@@ -32,20 +31,8 @@ export function acceptPartitionBy(cursor: Cursor): PartitionBy | undefined {
   return { strategy, keys, _location: cursor.since(start) };
 }
 
-/** Parses the rest of a statement after `CREATE TABLE p PARTITION OF`. */
-export function parsePartitionOf(cursor: Cursor): PartitionOf {
-  const parent = cursor.qname("a table");
-  if (cursor.is("(")) {
-    cursor.refuse(
-      "columns and constraints for a single partition",
-      "define them on the partitioned table",
-    );
-  }
-  return { parent, bounds: parseBounds(cursor) };
-}
-
 /** Parses the bounds of a partition: `DEFAULT` or `FOR VALUES …`. */
-function parseBounds(cursor: Cursor): PartitionBounds {
+export function parseBounds(cursor: Cursor): PartitionBounds {
   const start = cursor.token;
   if (cursor.accept("default")) return { kind: "default", _location: cursor.since(start) };
   cursor.couldBe("default");

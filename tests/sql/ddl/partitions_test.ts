@@ -276,7 +276,7 @@ const REFUSED: readonly (readonly [sql: string, code: string, words: string])[] 
     "it is already a partition",
   ],
   [
-    "CREATE TABLE app.x PARTITION OF app.sales (note DEFAULT 'x') DEFAULT",
+    "CREATE TABLE app.x PARTITION OF app.sales (note REFERENCES app.sales) DEFAULT",
     "UNSUPPORTED_FEATURE",
     "a single partition",
   ],

@@ -280,6 +280,7 @@ export class StatementGenerator {
       'ALTER INDEX IF EXISTS n.i RENAME TO "J"',
       "ALTER INDEX n.i ATTACH PARTITION m.j",
       "CREATE INDEX i ON ONLY n.t (a)",
+      "CREATE TABLE p PARTITION OF n.t (a DEFAULT 1 NOT NULL, UNIQUE (a), CHECK (a > 0)) DEFAULT",
       "ALTER TABLE ONLY n.t ADD CONSTRAINT k UNIQUE (a)",
       `CREATE TABLE n.t (LIKE ${table} INCLUDING ALL, a INT, LIKE u EXCLUDING IDENTITY, CHECK (a > 0))`,
       `ALTER TABLE ${table} OWNER TO "B"`,

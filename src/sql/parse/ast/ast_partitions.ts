@@ -1,6 +1,6 @@
 /** Defines the syntax tree of partitioned tables and their partitions. */
-import type { AstNode, QName, QNameAliased } from "./ast.ts";
-import type { IndexedColumn, IndexedExpression } from "./ast_definitions.ts";
+import type { AstNode, Name, QName, QNameAliased } from "./ast.ts";
+import type { ColumnConstraint, IndexedColumn, IndexedExpression } from "./ast_definitions.ts";
 
 export type PartitionStrategy = "hash" | "list" | "range";
 
@@ -32,9 +32,16 @@ export type PartitionBounds = AstNode &
     | { readonly kind: "hash"; readonly modulus: number; readonly remainder: number }
   );
 
-/** The clause `PARTITION OF parent bounds`. */
+/** A column of the table for which a partition has constraints or a DEFAULT of its own. */
+export interface PartitionColumn extends AstNode {
+  readonly name: Name;
+  readonly constraints: readonly ColumnConstraint[];
+}
+
+/** The clause `PARTITION OF parent (column constraint …, …) bounds`. */
 export interface PartitionOf {
   readonly parent: QName;
+  readonly columns?: readonly PartitionColumn[] | undefined;
   readonly bounds: PartitionBounds;
 }
 

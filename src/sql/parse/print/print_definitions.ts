@@ -24,6 +24,7 @@ import type {
   FunctionDefinition,
   FunctionName,
   PartitionDefinition,
+  PartitionOf,
   PolicyDefinition,
   QName,
   RefreshStatement,
@@ -105,7 +106,7 @@ export function definitionText(statement: DefinitionStatement): string {
       const body =
         partitionOf === undefined
           ? `(${parts.join(", ")})${end}`
-          : `PARTITION OF ${qnameText(partitionOf.parent)} ${boundsText(partitionOf.bounds)}${end}`;
+          : `PARTITION OF ${qnameText(partitionOf.parent)} ${ownText(statement, partitionOf)}${boundsText(partitionOf.bounds)}${end}`;
       return `CREATE ${kind}TABLE ${ine}${qnameText(statement.name)} ${body}`;
     }
     case "create table as":
@@ -397,6 +398,20 @@ function settingText({ name, value }: StorageSetting): string {
 }
 
 /** Prints the columns, with each LIKE clause at its position among them. */
+/** Prints the constraints of a single partition in parentheses, or nothing if it has none. */
+function ownText(
+  { constraints = [] }: CreateTableStatement,
+  { columns = [] }: PartitionOf,
+): string {
+  const parts = [
+    ...columns.map(({ constraints: own, name }) =>
+      [nameText(name.name), ...own.map((each) => constraintText(each))].join(" "),
+    ),
+    ...constraints.map(tableConstraintText),
+  ];
+  return parts.length === 0 ? "" : `(${parts.join(", ")}) `;
+}
+
 function columnTexts({ columns, likes = [] }: CreateTableStatement): string[] {
   const likesAt = (after: number): string[] =>
     likes.filter((like) => like.after === after).map(likeText);
