@@ -2,15 +2,17 @@
  * Runs the same random statements on Tidemark and PostgreSQL and compares the results. For
  * queries, DuckDB's results are compared, too.
  *
- * Each round creates tables and views, fills them, flushes, indexes or alters some, and runs
- * SELECTs and changes on them. After each change, the whole tables are compared. A difference is
- * printed with the seed of its round and the shortest statement that still shows it, and the
- * script exits with code 1. With `--values`, the script also prints statements that failed for a
- * value on only one side. Such a difference may be correct, since SQL does not guarantee which
- * values are computed. If DuckDB's result differs from both others, `fuzz_sql/duckdb.ts` must know
- * the reason; otherwise it counts as a difference, too. Allowed differences from PostgreSQL are
- * listed in `fuzz_sql/allowed.ts` and in `fuzz_sql/order_barrier.ts`. If PostgreSQL's own result
- * depends on the physical order of the rows, the difference is listed in `fuzz_sql/sides.ts`.
+ * Each round creates tables, some of them with partitions or triggers, and views, fills them,
+ * flushes, indexes or alters some, and runs SELECTs and changes on them. Some SELECTs call
+ * functions in PL/pgSQL and user-defined aggregates. After each change, the whole tables are
+ * compared. A difference is printed with the seed of its round and the shortest statement that
+ * still shows it, and the script exits with code 1. With `--values`, the script also prints
+ * statements that failed for a value on only one side. Such a difference may be correct, since SQL
+ * does not guarantee which values are computed. If DuckDB's result differs from both others,
+ * `fuzz_sql/duckdb.ts` must know the reason; otherwise it counts as a difference, too. Allowed
+ * differences from PostgreSQL are listed in `fuzz_sql/allowed.ts` and in
+ * `fuzz_sql/order_barrier.ts`. If PostgreSQL's own result depends on the physical order of the
+ * rows, the difference is listed in `fuzz_sql/sides.ts`.
  */
 
 import { countOption, flag, readOptions, seedOption } from "../../scripts/support/arguments.ts";
@@ -18,6 +20,13 @@ import { chanceFromSeed } from "../../scripts/support/chance.ts";
 import { changeOf, columnsOf, type StoredTable } from "./fuzz_sql/changes.ts";
 import { indexedQuery } from "./fuzz_sql/indexes.ts";
 import type { Difference } from "./fuzz_sql/outcome.ts";
+import {
+  LOG,
+  makePrograms,
+  makeTriggers,
+  partitionsOf,
+  programQuery,
+} from "./fuzz_sql/programs.ts";
 import { queryOf } from "./fuzz_sql/queries.ts";
 import { openSides, type Way } from "./fuzz_sql/sides.ts";
 import { addIndex, alter, dropViews, flush, makeTable, makeViews } from "./fuzz_sql/tables.ts";
@@ -39,6 +48,7 @@ const seen = new Set<string>();
 
 process.stdout.write(`fuzz_sql: ${count} statements, seed ${firstSeed}\n`);
 await using sides = await openSides();
+await makePrograms(sides);
 for (let seed = firstSeed; totals.statements < count; seed += 1) await runRound(seed);
 process.stdout.write(
   `${totals.statements} statements: ${totals.differences} differences, ` +
@@ -57,9 +67,16 @@ async function runRound(seed: number): Promise<void> {
   const chance = chanceFromSeed(seed);
   const tables: StoredTable[] = [];
   for (let number = 1; number <= 2 + chance.below(2); number += 1) {
-    tables.push(await makeTable(sides, `t${number}`, chance));
+    const name = `t${number}`;
+    const partitions = chance.below(4) === 0 ? partitionsOf(name, chance) : undefined;
+    const table = await makeTable(sides, name, chance, partitions);
+    // Partitioned tables cannot have triggers in Tidemark.
+    const mayHaveTriggers = partitions === undefined && chance.below(2) === 0;
+    if (mayHaveTriggers) await makeTriggers(sides, table, chance);
+    tables.push(table);
   }
   let last = `seed ${seed}`;
+  await sides.both("DELETE FROM log");
   let views = await makeViews(sides, tables, chance);
   sides.changed(tables.map(copied));
   for (let done = 0; done < STATEMENTS_PER_ROUND && totals.statements < count; done += 1) {
@@ -76,6 +93,13 @@ async function runRound(seed: number): Promise<void> {
       views = await makeViews(sides, tables, chance);
     }
     if (chance.below(3) > 0) {
+      if (chance.below(5) === 0) {
+        const root = programQuery(chance.pick(tables), chance);
+        const way = chance.pick(WAYS);
+        const found = await sides.difference(root, { isOrdered: false, way });
+        if (found !== undefined) await report(root, { found, isOrdered: false, way, seed });
+        continue;
+      }
       const indexed = chance.below(4) === 0 ? indexedQuery(chance.pick(tables), chance) : undefined;
       const { isOrdered, root } =
         indexed === undefined
@@ -100,7 +124,7 @@ async function runRound(seed: number): Promise<void> {
     // From here on, the rows of the two sides differ, so these tables cannot reveal any other
     // fault.
     if (sides.wasAllowed) break;
-    const stored = await differenceIn(tables);
+    const stored = await differenceIn([...tables, LOG]);
     if (found !== undefined) {
       await report(change, { found, isOrdered: false, way, seed, isChange: true });
     } else if (stored !== undefined) {

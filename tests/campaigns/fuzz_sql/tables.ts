@@ -22,6 +22,12 @@ export interface Preparer {
   readonly tidemark: (sql: string) => Promise<void>;
 }
 
+/** The clause that divides a table into partitions, and the statements that create these. */
+export interface Partitions {
+  readonly clause: string;
+  readonly parts: readonly string[];
+}
+
 /** The type to which ALTER COLUMN changes each type. */
 const WIDER: Readonly<Record<string, string>> = {
   SMALLINT: "INT",
@@ -31,18 +37,20 @@ const WIDER: Readonly<Record<string, string>> = {
   "VARCHAR(5)": "TEXT",
 };
 
-/** Creates a table, and flushes some of its rows. */
+/** Creates a table, possibly with partitions, and flushes some of its rows. */
 export async function makeTable(
   sides: Preparer,
   name: string,
   chance: Chance,
+  { clause, parts }: Partitions = { clause: "", parts: [] },
 ): Promise<StoredTable> {
   const columns = COLUMN_TYPES.filter(() => chance.below(3) > 0);
   const elements = columns.map(
     (column) => `${column.name} ${column.type}${defaultOf(column, chance)}`,
   );
   const definition = ["id INT PRIMARY KEY", ...elements].join(", ");
-  await sides.both(`CREATE TABLE ${name} (${definition})`);
+  await sides.both(`CREATE TABLE ${name} (${definition})${clause}`);
+  for (const part of parts) await sides.both(part);
   const rows = Array.from({ length: chance.below(25) }, (_, id) => {
     return `(${[String(id), ...columns.map((column) => cellOf(column, chance))].join(", ")})`;
   });
