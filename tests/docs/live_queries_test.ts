@@ -14,6 +14,7 @@ import { openAt, SMALL_FILES } from "../support/database.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 import { principalFor } from "../support/principal_for.ts";
 import { ResultFollower } from "../support/result_follower.ts";
+import { rowsOf } from "../support/rows_of.ts";
 
 const HOUR_MS = 3_600_000;
 const PAGE = readFileSync(join(import.meta.dir, "../../docs/live.md"), "utf8");
@@ -104,10 +105,8 @@ afterAll(async () => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-async function run(sql: string): Promise<readonly (readonly unknown[])[]> {
-  const { error, results } = await database.sql.execute(root, { sql, params: [] });
-  expect(error).toBeUndefined();
-  return results.at(-1)?.rows ?? [];
+function run(sql: string): Promise<readonly (readonly unknown[])[]> {
+  return rowsOf(database, root, sql);
 }
 
 /** Runs all tasks that are due. */

@@ -11,6 +11,7 @@ import { join } from "node:path";
 import type { Database } from "../../src/database.ts";
 import { openAt, SMALL_FILES } from "../support/database.ts";
 import { RecordingSink, subscriber } from "../support/live_fixture.ts";
+import { rowsOf } from "../support/rows_of.ts";
 import { until } from "../support/until.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "tidemark-indexed-"));
@@ -26,10 +27,8 @@ afterAll(async () => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-async function run(sql: string): Promise<readonly (readonly unknown[])[]> {
-  const { error, results } = await database.sql.execute(root, { sql, params: [] });
-  expect(error).toBeUndefined();
-  return results.at(-1)?.rows ?? [];
+function run(sql: string): Promise<readonly (readonly unknown[])[]> {
+  return rowsOf(database, root, sql);
 }
 
 function follow(id: string, sql: string): RecordingSink {

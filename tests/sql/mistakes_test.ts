@@ -6,7 +6,8 @@
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";
-import { MISTAKES, REFUSED } from "./mistakes.ts";
+import { MISTAKES } from "./mistakes.ts";
+import { REFUSED } from "./refused_mistakes.ts";
 
 let engine: TestEngine;
 

@@ -2,7 +2,7 @@
  * A database with tables of rooms and messages, and followers of live queries over them. Each test
  * begins with the same rows.
  */
-import { afterAll, beforeAll, beforeEach, expect } from "bun:test";
+import { afterAll, beforeAll, beforeEach } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,6 +12,7 @@ import type { SubscriptionSpec } from "../../../src/protocol/mod.ts";
 import { openAt, SMALL_FILES } from "../../support/database.ts";
 import { principalFor } from "../../support/principal_for.ts";
 import { ResultFollower } from "../../support/result_follower.ts";
+import { rowsOf } from "../../support/rows_of.ts";
 
 let directory: string;
 export let database: Database;
@@ -41,13 +42,8 @@ export function useRooms(): void {
   });
 }
 
-export async function run(
-  sql: string,
-  as: Principal = root,
-): Promise<readonly (readonly unknown[])[]> {
-  const { error, results } = await database.sql.execute(as, { sql, params: [] });
-  expect(error).toBeUndefined();
-  return results.at(-1)?.rows ?? [];
+export function run(sql: string, as: Principal = root): Promise<readonly (readonly unknown[])[]> {
+  return rowsOf(database, as, sql);
 }
 
 export function follow(

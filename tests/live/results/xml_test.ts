@@ -11,6 +11,7 @@ import type { Database } from "../../../src/database.ts";
 import { openAt, SMALL_FILES } from "../../support/database.ts";
 import { principalFor } from "../../support/principal_for.ts";
 import { ResultFollower } from "../../support/result_follower.ts";
+import { rowsOf } from "../../support/rows_of.ts";
 
 let directory: string;
 let database: Database;
@@ -33,10 +34,8 @@ async function open(): Promise<void> {
   root = principalFor(database, "root");
 }
 
-async function run(sql: string): Promise<readonly (readonly unknown[])[]> {
-  const { error, results } = await database.sql.execute(root, { sql, params: [] });
-  expect(error).toBeUndefined();
-  return results.at(-1)?.rows ?? [];
+function run(sql: string): Promise<readonly (readonly unknown[])[]> {
+  return rowsOf(database, root, sql);
 }
 
 const QUERIES: readonly string[] = [
