@@ -289,6 +289,8 @@ function sharedTypes(
     const type = given[index] ?? TEXT;
     if (parameter === "element") elements.push(type);
     if (parameter === "array" && type.kind === "array") elements.push(type.element);
+    // The elements of an untyped literal keep their lengths and scales.
+    if (parameter === "array" && type.kind === "unknown") elements.push(type);
   }
   const element = commonType(elements);
   if (same === undefined || element === undefined) return undefined;

@@ -137,10 +137,16 @@ function familyTypesOf(
     const fits = elements.every((type) => type.kind === "unknown" || isOneType(type, bound));
     return fits ? { element: bound, range } : "none";
   }
+  // The elements of an untyped literal keep their lengths and scales.
+  elements.push(...given.filter(isUntypedArray).map(({ type }) => type));
   const element = commonType(range === undefined ? elements : [...elements, range.bound]);
   if (element === undefined) return "none";
   if (range === undefined) return { element, range };
   return isOneType(element, range.bound) ? { element: range.bound, range } : "none";
+}
+
+function isUntypedArray({ shape, type }: FamilyArgument): boolean {
+  return shape === "array" && type.kind === "unknown";
 }
 
 /** Whether two types are equal, apart from the size of decimal numbers. */
