@@ -245,10 +245,10 @@ export function parseTruncate(cursor: Cursor, start: number): TruncateStatement 
 
 export function parseTarget(cursor: Cursor, isUpdate: boolean): QNameAliased {
   const start = cursor.token;
-  const { name, schema } = parseTableName(cursor);
+  const { name, only, schema } = parseTableName(cursor);
   if (cursor.is("(")) refuseFunction(cursor, { name, schema, _location: cursor.since(start) });
   const alias = isUpdate && cursor.is("set") ? undefined : parseTargetAlias(cursor);
-  return { name, schema, alias, _location: cursor.since(start) };
+  return { name, schema, only, alias, _location: cursor.since(start) };
 }
 
 /**

@@ -154,7 +154,7 @@ function parseSource(cursor: Cursor): From[] {
 function parseTable(cursor: Cursor): FromTable {
   const start = cursor.token;
   countSource(cursor);
-  const { name, schema } = parseTableName(cursor);
+  const { name, only, schema } = parseTableName(cursor);
   let systemTime: FromTable["systemTime"];
   if (cursor.is("for") && cursor.isAhead(1, "system_time")) {
     cursor.expectAll("for", "system_time", "as", "of");
@@ -166,7 +166,7 @@ function parseTable(cursor: Cursor): FromTable {
   const _location = cursor.since(start);
   return {
     type: "table",
-    name: { name, schema, alias: alias?.name, columnNames, _location },
+    name: { name, schema, only, alias: alias?.name, columnNames, _location },
     join: undefined,
     systemTime,
     ...(sample === undefined ? {} : { sample }),
@@ -202,14 +202,14 @@ function parseParenthesised(cursor: Cursor): Expr {
   return expression;
 }
 
-/** Parses `[ONLY] t [*]`. ONLY and `*` have no effect, because there is no table inheritance. */
+/** Parses `[ONLY] t [*]`. The `*` has no effect, because there is no table inheritance. */
 export function parseTableName(cursor: Cursor): QName {
   const isOnly = cursor.accept("only");
   const isEnclosed = isOnly && cursor.accept("(");
   const name = cursor.qname("a table");
   if (isEnclosed) cursor.expect(")");
   else if (!isOnly) cursor.accept("*");
-  return name;
+  return isOnly ? { ...name, only: true } : name;
 }
 
 /** Parses `[AS] name` after a table or subquery. */

@@ -18,7 +18,7 @@ import { findTable } from "../names/table_names.ts";
 import type { DeleteStatement, QName, TruncateStatement } from "../parse/ast/ast.ts";
 import { relocated } from "../parse/ast/tree_parts.ts";
 import { parseStatements } from "../parse/parser.ts";
-import { qnameText } from "../parse/print/print_expressions.ts";
+import { qnameText, rowsNameText } from "../parse/print/print_expressions.ts";
 import type { NameDeps } from "../prepare/binding_deps.ts";
 import { type DefiningStatement, isDefining } from "../rights/statement_kinds.ts";
 
@@ -28,7 +28,7 @@ import { type DefiningStatement, isDefining } from "../rights/statement_kinds.ts
  */
 export function deletesOf({ tables }: TruncateStatement): readonly DeleteStatement[] {
   return tables.map((table) => {
-    const [parsed] = parseStatements(`DELETE FROM ${qnameText(table)} WHERE TRUE`);
+    const [parsed] = parseStatements(`DELETE FROM ${rowsNameText(table)} WHERE TRUE`);
     const node = relocated(
       defined(parsed, "TRUNCATE: SQL text contains no statement"),
       table._location,

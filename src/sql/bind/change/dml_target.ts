@@ -26,6 +26,7 @@ import { columnValue } from "../bound_nodes.ts";
 import { castInColumn, castTo } from "../expression/casts.ts";
 import { bindExpression } from "../expression/expression_binder.ts";
 import { bindRowQuery } from "../expression/subquery_binder.ts";
+import { refuseOnly } from "../only_tables.ts";
 import { bindStoredView, tableResult } from "../query/from_binder.ts";
 import type { FromResult } from "../query/join_binder.ts";
 import { noteRows, storedRule } from "../query/row_rules.ts";
@@ -101,8 +102,10 @@ export function bindTarget(name: QNameAliased, change: TargetChange, deps: DmlDe
     );
   }
   const relation = source.view(name);
+  refuseOnly(name, relation?.entry.partition?.partitioned);
   if (relation !== undefined) return bindViewTarget(relation, { change, deps, name });
   const table = source.table(name, name);
+  refuseOnly(name, table.partitioned);
   if (name.isRefresh !== true) refuseMaterializedTarget(table, name);
   statement.requirements.push({ action: "write", table });
   noteRows(table, deps);

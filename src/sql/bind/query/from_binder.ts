@@ -34,6 +34,7 @@ import { castTo } from "../expression/casts.ts";
 import { checkedByDomain } from "../expression/domains.ts";
 import { bindExpression } from "../expression/expression_binder.ts";
 import { resolveType } from "../expression/types.ts";
+import { refuseOnly } from "../only_tables.ts";
 import { noteRight } from "../row_rights.ts";
 import { type RelationNode, Scope, type ScopeRelation } from "../scope.ts";
 import { conjunctionOf } from "../walk.ts";
@@ -410,9 +411,11 @@ function bindTable(item: FromTable, deps: SelectDeps): FromResult {
   if (stored !== undefined) {
     requireNow(item, "a view");
     refuseSample(item, stored.partition === undefined ? "a view" : "a partition");
+    refuseOnly(name, stored.entry.partition?.partitioned);
     return bindStoredView(stored, item, deps);
   }
   const table = source.table(name, item);
+  refuseOnly(name, table.partitioned);
   noteRead(table, deps);
   return tableResult(table, {
     alias,

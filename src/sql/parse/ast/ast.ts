@@ -65,6 +65,8 @@ export interface Name extends AstNode {
 /** A name that may be qualified: `name` or `schema.name`. The schema is a namespace. */
 export interface QName extends Name {
   readonly schema?: string | undefined;
+  /** Whether ONLY precedes the name of a table whose rows a statement reads or changes. */
+  readonly only?: true | undefined;
 }
 
 /** The target of a change to rows: `ns.t AS alias`. */

@@ -28,7 +28,13 @@ import type {
 import { isChangeNode, isSelectNode } from "../ast/query_nodes.ts";
 import { type CursorStatement, cursorText, lockingText } from "./print_cursors.ts";
 import { definitionText, tableFilledText } from "./print_definitions.ts";
-import { dataTypeText, nameText, qnameText, stringText } from "./print_expressions.ts";
+import {
+  dataTypeText,
+  nameText,
+  qnameText,
+  rowsNameText,
+  stringText,
+} from "./print_expressions.ts";
 import { functionNameText } from "./print_functions.ts";
 import { optionsText } from "./print_options.ts";
 import {
@@ -258,7 +264,7 @@ function isTransaction(statement: Statement): statement is TransactionStatement 
 function truncateText({ cascade, restart, tables }: TruncateStatement): string {
   const identity = restart === true ? " RESTART IDENTITY" : "";
   const behaviour = cascade === true ? " CASCADE" : "";
-  return `TRUNCATE TABLE ${tables.map(qnameText).join(", ")}${identity}${behaviour}`;
+  return `TRUNCATE TABLE ${tables.map(rowsNameText).join(", ")}${identity}${behaviour}`;
 }
 
 function transactionText(statement: TransactionStatement): string {

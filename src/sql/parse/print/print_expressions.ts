@@ -46,6 +46,11 @@ export function qnameText({ schema, name }: QName): string {
   return schema === undefined ? nameText(name) : `${nameText(schema)}.${nameText(name)}`;
 }
 
+/** Prints the name of a table whose rows a statement reads or changes: `[ONLY] ns.t`. */
+export function rowsNameText(name: QName): string {
+  return name.only === true ? `ONLY ${qnameText(name)}` : qnameText(name);
+}
+
 export function stringText(value: string): string {
   return `'${value.replaceAll("'", "''")}'`;
 }

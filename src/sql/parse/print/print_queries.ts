@@ -41,6 +41,7 @@ import {
   nameText,
   orderByText,
   qnameText,
+  rowsNameText,
   stringText,
   windowText,
 } from "./print_expressions.ts";
@@ -244,7 +245,7 @@ function sourceText(item: From): string {
       const time =
         systemTime === undefined ? "" : ` FOR SYSTEM_TIME AS OF ${expressionToSql(systemTime)}`;
       const alias = aliasText(name.alias, name.columnNames);
-      return `${qnameText(name)}${time}${alias}${sampleText(item.sample)}`;
+      return `${rowsNameText(name)}${time}${alias}${sampleText(item.sample)}`;
     }
     case "statement": {
       const lateral = item.lateral === true ? "LATERAL " : "";
@@ -284,7 +285,7 @@ function definitionsText(definitions: readonly ColumnDefinition[]): string {
 }
 
 function targetText(target: QNameAliased): string {
-  return `${qnameText(target)}${aliasText(target.alias, undefined)}`;
+  return `${rowsNameText(target)}${aliasText(target.alias, undefined)}`;
 }
 
 function returningText(items: readonly SelectedColumn[] | undefined): string {
