@@ -130,7 +130,6 @@ test.each([
   ["CREATE TABLE t (a INT) AS SELECT 1", "definitions before AS", "names"],
   ["CREATE TABLE t LIKE u", "LIKE", "(LIKE other_table INCLUDING ALL)"],
   ["CREATE TABLE t (a INT) INHERITS (u)", "INHERITS", ""],
-  ["CREATE TABLE p PARTITION OF t (a DEFAULT 1) DEFAULT", "a single partition", "partitioned"],
   ["CREATE TABLE t (a INT) USING heap", "USING", ""],
   ["CREATE TEMP INDEX i ON t (a)", "TEMP with objects other than tables, views and", ""],
   ["CREATE TEMP TABLE t (a INT) ON COMMIT PRESERVE ROWS", "PRESERVE ROWS", "session"],
