@@ -5,7 +5,7 @@
  * filled at each execution, so a single bound tree serves every caller and all literals.
  */
 import type { TableEntry } from "../../catalog/mod.ts";
-import type { DataType, Value } from "../../types/mod.ts";
+import type { DataType, DomainType, Value } from "../../types/mod.ts";
 import type { AggregateForm } from "../functions/aggregate/aggregates.ts";
 import type { CallDeps, CalledProgram, VectorFunction } from "../functions/base/function.ts";
 import type { WindowName } from "../functions/window_functions.ts";
@@ -159,10 +159,10 @@ export type BoundExpression =
       /** The program that the call runs; undefined for a built-in function. */
       readonly program?: CalledProgram;
       /**
-       * Set if the call tests the elements and fields of its argument against their domains, and
-       * returns the argument.
+       * Set if the call tests its argument against the given domain, and the elements and fields of
+       * the argument against the domains in the given type. The call returns the argument.
        */
-      readonly checksParts?: true;
+      readonly checks?: { readonly type: DataType; readonly domain?: DomainType | undefined };
       /** Set for ROW(…): its arguments before their untyped literals got default types. */
       readonly row?: RowAsWritten;
     }

@@ -48,17 +48,28 @@ export function bindDomainCheck(
  */
 export function checkedParts(value: BoundExpression, type: DataType): BoundExpression {
   const isNull = value.kind === "constant" && value.value === null;
-  if (isNull || domainsIn(type).length === 0) return value;
+  return isNull ? value : checkedWhole(value, { type });
+}
+
+/**
+ * Wraps a value in the checks of its domain, and of its elements and fields that have domains. The
+ * value is evaluated once, so it may be volatile.
+ */
+export function checkedWhole(
+  value: BoundExpression,
+  { domain, type }: { readonly type: DataType; readonly domain?: DomainType | undefined },
+): BoundExpression {
+  if (domain === undefined && domainsIn(type).length === 0) return value;
   return {
     kind: "call",
     type,
-    name: `check the parts of ${typeName(type)}`,
+    name: `check ${domain === undefined ? `the parts of ${typeName(type)}` : domainName(domain)}`,
     args: [value],
     evaluate: ([checked = null]) => checked,
     seesNull: true,
     // The call is not computed before the statement runs, because it needs the statement's context.
     volatility: "stable",
-    checksParts: true,
+    checks: { domain, type },
   };
 }
 

@@ -8,7 +8,7 @@
 import { DatabaseError } from "../../../base/errors.ts";
 import { type ColumnEntry, shownColumnsOf, type TableEntry } from "../../../catalog/mod.ts";
 import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../../../storage/mod.ts";
-import { BIGINT, BOOLEAN, type DataType } from "../../../types/mod.ts";
+import { BIGINT, BOOLEAN, type DataType, domainsIn } from "../../../types/mod.ts";
 import type {
   AstNode,
   From,
@@ -31,9 +31,8 @@ import type { BoundRelation, BoundSelect, PastRead } from "../bound.ts";
 import type { BoundColumn, BoundExpression } from "../bound_expressions.ts";
 import { columnValue, selectFrom } from "../bound_nodes.ts";
 import { castTo } from "../expression/casts.ts";
-import { checkedByDomain } from "../expression/domains.ts";
+import { checkedWhole } from "../expression/domains.ts";
 import { bindExpression } from "../expression/expression_binder.ts";
-import { resolveType } from "../expression/types.ts";
 import { refuseOnly } from "../only_tables.ts";
 import { noteRight } from "../row_rights.ts";
 import { type RelationNode, Scope, type ScopeRelation } from "../scope.ts";
@@ -63,7 +62,7 @@ import {
   type SelectDeps,
   type ViewRelation,
 } from "./select_deps.ts";
-import { bindCallItem, type CallColumn } from "./table_function_binder.ts";
+import { bindCallItem, type CallColumn, definedColumn } from "./table_function_binder.ts";
 import { constantTableOid, partitionOid } from "./table_oid.ts";
 import { bindValues } from "./values_binder.ts";
 import { findEntry, relationOfEntry } from "./with_binder.ts";
@@ -238,10 +237,11 @@ function bindFunction(item: FromCall | FromRows, deps: SelectDeps): FromResult {
   const { functions, isValue } = bound;
   const hasOrdinality = item.withOrdinality === true;
   return relationResult(
-    checkedCall({ kind: "function", functions, hasOrdinality, alias, columns }, bound.columns, {
-      node: item,
-      statement: deps.statement,
-    }),
+    checkedCall(
+      { kind: "function", functions, hasOrdinality, alias, columns },
+      bound.columns,
+      deps.statement,
+    ),
     {
       alias,
       namespace: undefined,
@@ -274,7 +274,7 @@ function bindRoutine(
     statement.newColumn(column),
   );
   return relationResult(
-    { kind: "query", query: castColumns(query, columns, item), alias, columns },
+    { kind: "query", query: castColumns(query, defined, item), alias, columns },
     {
       alias,
       namespace: undefined,
@@ -289,10 +289,7 @@ function bindRoutine(
 function withDefinition(call: RoutineCall, { columnDefinitions }: FromCall): RoutineCall {
   const isOpen = call.callable.program !== undefined && call.columns === undefined;
   if (!isOpen || columnDefinitions === undefined) return call;
-  const columns = columnDefinitions.map(({ dataType, name: { name } }) => ({
-    name,
-    type: resolveType(dataType),
-  }));
+  const columns = columnDefinitions.map(definedColumn);
   return { ...call, columns, type: { kind: "row", fields: columns } };
 }
 
@@ -326,10 +323,7 @@ function definedColumns(
     );
   }
   if (columnDefinitions.length === given.length) {
-    return columnDefinitions.map((each) => ({
-      name: each.name.name,
-      type: resolveType(each.dataType),
-    }));
+    return columnDefinitions.map(definedColumn);
   }
   throw new DatabaseError(
     "INVALID_QUERY",
@@ -342,12 +336,13 @@ function definedColumns(
 /** Casts a query's outputs to the types of the columns through which they are read. */
 function castColumns(
   query: BoundSelect,
-  columns: readonly BoundColumn[],
+  columns: readonly CallColumn[],
   node: AstNode,
 ): BoundSelect {
   const outputs = query.outputs.map(({ expression, name }, i) => {
-    const to = columns[i]?.type ?? expression.type;
-    return { name, expression: castTo(expression, { to, mode: "assignment", node }) };
+    const column = columns[i] ?? { type: expression.type };
+    const cast = castTo(expression, { to: column.type, mode: "assignment", node });
+    return { name, expression: checkedWhole(cast, column) };
   });
   return { ...query, outputs };
 }
@@ -356,15 +351,13 @@ function castColumns(
 function checkedCall(
   call: BoundRelation,
   given: readonly CallColumn[],
-  { node, statement }: { readonly node: AstNode; readonly statement: StatementBinding },
+  statement: StatementBinding,
 ): BoundRelation {
-  if (given.every(({ domain }) => domain === undefined)) return call;
+  const isChecked = given.some(({ domain, type }) => domain ?? domainsIn(type)[0]);
+  if (!isChecked) return call;
   const inner = call.columns.map(({ name, type }) => statement.newColumn({ name, type }));
   const outputs = inner.map((column, at) => {
-    const domain = given[at]?.domain;
-    const value = columnValue(column);
-    const expression =
-      domain === undefined ? value : checkedByDomain(value, { domain, node, bind: bindExpression });
+    const expression = checkedWhole(columnValue(column), given[at] ?? column);
     return { name: column.name, expression };
   });
   const { alias, columns } = call;

@@ -35,6 +35,7 @@ import {
   selectFromQuery,
 } from "../bound_nodes.ts";
 import { castTo } from "../expression/casts.ts";
+import { checkedParts, checkedWhole } from "../expression/domains.ts";
 import { fieldsOfValue, valueOfRow } from "../expression/row_values.ts";
 import { valueOf } from "../expression/subquery_binder.ts";
 import { arrayTypeOf } from "../expression/types.ts";
@@ -185,7 +186,10 @@ function castOutputs(outputs: readonly BoundOutput[], call: RoutineCall): BoundO
     );
     return {
       name: column.name ?? callable.routine.name,
-      expression: castTo(expression, { to: column.type, mode: "assignment", node }),
+      expression: checkedWhole(
+        castTo(expression, { to: column.type, mode: "assignment", node }),
+        column,
+      ),
     };
   });
 }
@@ -276,16 +280,17 @@ function programCall(
   const { start: position } = node._location;
   statement.requirements.push({ action: "call-program", name: callable.name, position });
   const { isSet, name, volatility } = callable.routine;
-  const columns = call.columns?.map((column) => ({ name: column.name ?? name, type: column.type }));
+  const columns = call.columns?.map((column) => ({ ...column, name: column.name ?? name }));
   if (columns === undefined) throw withoutColumns(call);
   const isRow = returnsRow(call);
   const row: DataType =
     call.type?.kind === "row" && isRow ? call.type : { kind: "row", fields: columns };
   const value = isRow ? row : defined(columns[0], "function call: result column has no type").type;
   const program = { entry, types: args.map(({ type }) => type), columns, isRow, isSet };
-  return {
+  const type = isSet ? arrayTypeOf({ kind: "row", fields: columns }) : value;
+  const made: BoundExpression = {
     kind: "call",
-    type: isSet ? arrayTypeOf({ kind: "row", fields: columns }) : value,
+    type,
     name: `${callable.name} ${entry.viewId}`,
     args,
     evaluate: (values, { programs }) => programs.call(program, values),
@@ -295,6 +300,7 @@ function programCall(
     volatility: volatility === "volatile" ? "volatile" : "stable",
     program,
   };
+  return checkedParts(made, type);
 }
 
 function withoutColumns({ callable: { name }, node }: RoutineCall): DatabaseError {

@@ -4,13 +4,14 @@
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import type { Routine, RoutineParameter, RoutineType } from "../../../catalog/mod.ts";
-import { commonType, type DataType, TEXT, typeName } from "../../../types/mod.ts";
+import { commonType, type DataType, type DomainType, TEXT, typeName } from "../../../types/mod.ts";
 import { bestFit } from "../../functions/registry.ts";
 import type { AstNode, Expr, ExprCall } from "../../parse/ast/ast.ts";
 import { type Bind, type CallableRoutine, type ExpressionContext, isBuiltIn } from "../binding.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
 import { arrayOfValues } from "../expression/array_values.ts";
 import { castTo } from "../expression/casts.ts";
+import { checkedParts } from "../expression/domains.ts";
 import { castArgument, fittingOf } from "../expression/integer_parameters.ts";
 import { Scope } from "../scope.ts";
 import {
@@ -28,6 +29,7 @@ export interface RoutineColumn {
    */
   readonly name: string | undefined;
   readonly type: DataType;
+  readonly domain?: DomainType;
 }
 
 /** A call that has been resolved to a function. */
@@ -440,7 +442,8 @@ function called({ args, callable, types }: Candidate, node: ExprCall): RoutineCa
   const given = args.map((argument, i) => {
     const { type } = inputs[Math.min(i, inputs.length - 1)] ?? {};
     const isRow = typeof type === "object" && type.kind === "row";
-    return castArgument(argument, { to: isRow ? type : (types[i] ?? argument.type), node });
+    const to = isRow ? type : (types[i] ?? argument.type);
+    return checkedParts(castArgument(argument, { to, node }), to);
   });
   const packed = packedArguments(given, { inputs, node });
   const actual =

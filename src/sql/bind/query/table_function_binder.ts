@@ -37,6 +37,7 @@ import {
 } from "../../functions/table/table_functions.ts";
 import type {
   AstNode,
+  ColumnDefinition,
   Expr,
   ExprCall,
   ExprField,
@@ -59,7 +60,7 @@ import { isFunctionalCast } from "../expression/functional_casts.ts";
 import { castArgument, fittingOf } from "../expression/integer_parameters.ts";
 import { boundInOrder, checkNames } from "../expression/named_arguments.ts";
 import { fieldsOfValue, isColumn, valueOfRow } from "../expression/row_values.ts";
-import { resolveType } from "../expression/types.ts";
+import { domainOf, resolveType } from "../expression/types.ts";
 import { routineRows } from "./routine_calls.ts";
 import { type RoutineCall, resolveRoutine, routinesOf } from "./routine_resolution.ts";
 import { bindXmlTable } from "./xml_table.ts";
@@ -495,7 +496,13 @@ function columnsOf(
       },
     );
   }
-  return definitions.map((each) => ({ name: each.name.name, type: resolveType(each.dataType) }));
+  return definitions.map(definedColumn);
+}
+
+/** Returns the column that a list of column definitions describes. */
+export function definedColumn({ dataType, name: { name } }: ColumnDefinition): CallColumn {
+  const domain = domainOf(dataType);
+  return { name, type: resolveType(dataType), ...(domain === undefined ? {} : { domain }) };
 }
 
 /**

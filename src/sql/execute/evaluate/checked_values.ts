@@ -90,15 +90,15 @@ function partsTest(type: DataType, compile: Compile): ValueTest | undefined {
   };
 }
 
-/** Compiles a call that tests the elements and fields of its argument and returns the argument. */
-export function compileCheckedParts(
-  { args, type }: ExpressionOf<"call">,
-  layout: BatchLayout,
-  compile: Compile,
+/** Compiles a call that tests its argument against domains and returns the argument. */
+export function compileChecked(
+  args: ExpressionOf<"call">["args"],
+  checks: { readonly type: DataType; readonly domain?: DomainType | undefined },
+  { compile, layout }: { readonly layout: BatchLayout; readonly compile: Compile },
 ): Evaluator {
   const [argument] = args;
   const operand = compile(defined(argument, "domain check: call has no argument"), layout);
-  const test = partsTest(type, compile);
+  const test = valueTest(checks, compile);
   if (test === undefined) return operand;
   return (batch, context) => {
     const values = operand(batch, context);

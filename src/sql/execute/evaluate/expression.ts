@@ -44,7 +44,7 @@ import {
   truthTest,
 } from "../kernels/truth.ts";
 import { type Compiling, compileCase, compileCoalesce, compileLogic } from "./branches.ts";
-import { compileCheckedParts } from "./checked_values.ts";
+import { compileChecked } from "./checked_values.ts";
 import { mapDistinct, mayHoldNull } from "./distinct_values.ts";
 import { type BatchLayout, SINGLE_ROW } from "./layout.ts";
 import { compileRowIn } from "./row_members.ts";
@@ -185,8 +185,9 @@ function convertedDictionary(
 }
 
 function compileCall(expression: ExpressionOf<"call">, layout: BatchLayout): Evaluator {
-  if (expression.checksParts === true) {
-    return compileCheckedParts(expression, layout, compileExpression);
+  const { checks } = expression;
+  if (checks !== undefined) {
+    return compileChecked(expression.args, checks, { layout, compile: compileExpression });
   }
   const { evaluate, evaluateVector, like, seesNull, type, volatility } = expression;
   const args = expression.args.map((argument) => compileExpression(argument, layout));

@@ -79,10 +79,10 @@ function operatorOf(
 }
 
 function callOf(
-  { args, evaluate, program, seesNull }: ExpressionOf<"call">,
+  { args, checks, evaluate, program, seesNull }: ExpressionOf<"call">,
   layout: BatchLayout,
 ): RowEvaluator | undefined {
-  if (program !== undefined) return undefined;
+  if (program !== undefined || checks !== undefined) return undefined;
   const compiled = args.map((argument) => compileForRow(argument, layout));
   if (compiled.includes(undefined)) return undefined;
   const evaluators = compiled.filter((evaluator) => evaluator !== undefined);
