@@ -51,12 +51,13 @@ export function withPartitionIndex(
 ): TableEntry {
   const { name, namespace, viewId } = partition;
   const { isConstraint, isPrimary, position } = written;
-  if (isPrimary === true) requireNoOwnKey(table, partition, position);
   // The names of the table and of its key are no names of the partition.
   const { keyName: _, ...rest } = table;
   const made = withIndex({ ...rest, name, namespace, primaryKey: [] }, written, { catalog, state });
   const index = defined(made.indexes?.at(-1), "partition index: new index is missing");
-  const alike = alikeOf(table, index, ancestorsOf(partition, partitions));
+  const ids = ancestorsOf(partition, partitions);
+  const alike = alikeOf(table, index, ids);
+  if (isPrimary === true) requireOnlyKey(table, partition, { alike, ids, position });
   const named: PartitionIndex = {
     name: index.name,
     namespace,
@@ -84,16 +85,33 @@ export function withPartitionIndex(
   return withinPartitions({ ...table, indexes, nextColumnId, partitionIndexes }, partitions);
 }
 
-function requireNoOwnKey(
-  { partitionIndexes = [] }: TableEntry,
+/**
+ * Requires that a new primary key is the only one of its partition. The partition also has the keys
+ * of its table and of the partitions that contain it. A dump defines such a key again, so the new
+ * key may have the same definition.
+ *
+ * @param alike The id of the index of the table with the same definition; undefined
+ *   if there is none
+ * @param ids The ids of the partition and of all partitions that contain it
+ */
+function requireOnlyKey(
+  table: TableEntry,
   { name, namespace, viewId }: PartitionViewEntry,
-  position: number,
+  { alike, ids, position }: { alike: number | undefined; ids: readonly number[]; position: number },
 ): void {
-  if (!partitionIndexes.some((each) => each.viewId === viewId && each.isPrimary === true)) return;
+  const { indexes = [], partitionIndexes = [] } = table;
+  const ofTable = indexes.flatMap((each) => (each.isPrimary === true ? [each.indexId] : []));
+  const ofPartitions = partitionIndexes.filter(
+    (each) => each.isPrimary === true && ids.includes(each.viewId),
+  );
+  const inherited = [...(keyNameOf(table) === undefined ? [] : [KEY_INDEX_ID]), ...ofTable];
+  const others = [...inherited, ...ofPartitions.map(({ indexId }) => indexId)];
+  const isOwn = ofPartitions.some((each) => each.viewId === viewId);
+  if (!isOwn && others.every((indexId) => indexId === alike)) return;
   throw new DatabaseError(
     "INVALID_DEFINITION",
     `Cannot add a primary key to ${namespace}.${name}: the partition already has one`,
-    { position },
+    { position, hint: "define a UNIQUE constraint instead" },
   );
 }
 

@@ -259,3 +259,30 @@ test.each(REFUSED)("%s is refused", async (sql, code, words) => {
   expect(error?.code ?? "", error?.message).toBe(code);
   expect(error?.message).toContain(words);
 });
+
+test("a partition cannot have another primary key than its table", async () => {
+  await engine.run(
+    `CREATE TABLE app.keyed (a INT, b INT, PRIMARY KEY (a, b)) PARTITION BY RANGE (a);
+     CREATE TABLE app.k1 PARTITION OF app.keyed FOR VALUES FROM (0) TO (10);
+     CREATE TABLE app.apart (a INT PRIMARY KEY, b INT NOT NULL)`,
+  );
+  const refusal = async (sql: string): Promise<string | undefined> =>
+    (await engine.ask(sql)).error?.message;
+  const refused = "Cannot add a primary key to app.";
+  const failures = [
+    [
+      "CREATE TABLE app.k2 PARTITION OF app.keyed (b PRIMARY KEY) FOR VALUES FROM (10) TO (20)",
+      "k2",
+    ],
+    ["ALTER TABLE app.k1 ADD PRIMARY KEY (a)", "k1"],
+    ["ALTER TABLE app.keyed ATTACH PARTITION app.apart FOR VALUES FROM (20) TO (30)", "apart"],
+  ] as const;
+  for (const [sql, name] of failures) {
+    expect(await refusal(sql)).toBe(`${refused}${name}: the partition already has one`);
+  }
+  // A dump defines the key of the table again for each of its partitions.
+  await engine.run("ALTER TABLE app.k1 ADD CONSTRAINT k1_pkey PRIMARY KEY (a, b)");
+  expect(await refusal("ALTER TABLE app.k1 ADD PRIMARY KEY (a, b)")).toBe(
+    `${refused}k1: the partition already has one`,
+  );
+});
