@@ -114,8 +114,9 @@ export function functionNameText(node: FunctionName): string {
 }
 
 function parameterText(parameter: FunctionParameterNode): string {
-  const { default: expression, mode } = parameter;
-  const word = mode === "in" ? "" : `${mode.toUpperCase()} `;
+  const { default: expression, hasMode, mode } = parameter;
+  // A written IN matters, because it excludes the output parameters from a procedure's types.
+  const word = mode === "in" && hasMode !== true ? "" : `${mode.toUpperCase()} `;
   const value = expression === undefined ? "" : ` DEFAULT ${expressionToSql(expression)}`;
   return `${word}${columnText(parameter)}${value}`;
 }
