@@ -414,17 +414,27 @@ function stepText(step: PartStep): string {
   return `[${type === "slice" ? `${boundText(from)}:` : ""}${boundText(to)}]`;
 }
 
-function updateText({ table, sets, from, where, returning }: UpdateStatement): string {
+function updateText(statement: UpdateStatement): string {
+  const { table, sets, from, returning } = statement;
   const source = from === undefined ? "" : ` FROM ${fromText(from)}`;
-  const filter = where === undefined ? "" : ` WHERE ${expressionToSql(where)}`;
+  const filter = changeWhereText(statement);
   const head = `UPDATE ${targetText(table)} SET ${setsText(sets)}`;
   return `${head}${source}${filter}${returningText(returning)}`;
 }
 
-function deleteText({ from, using, where, returning }: DeleteStatement): string {
+function deleteText(statement: DeleteStatement): string {
+  const { from, using, returning } = statement;
   const source = using === undefined ? "" : ` USING ${fromText(using)}`;
-  const filter = where === undefined ? "" : ` WHERE ${expressionToSql(where)}`;
+  const filter = changeWhereText(statement);
   return `DELETE FROM ${targetText(from)}${source}${filter}${returningText(returning)}`;
+}
+
+function changeWhereText({
+  currentOf,
+  where,
+}: Pick<UpdateStatement, "currentOf" | "where">): string {
+  if (currentOf !== undefined) return ` WHERE CURRENT OF ${nameText(currentOf.name)}`;
+  return where === undefined ? "" : ` WHERE ${expressionToSql(where)}`;
 }
 
 function mergeText({ clauses, into, on, returning, source }: MergeStatement): string {
