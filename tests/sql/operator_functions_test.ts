@@ -53,7 +53,6 @@ test("array_to_json separates elements by lines on request", async () => {
 describe("unsupported functions are refused by the name of the feature", () => {
   test.each([
     ["SELECT to_regoper('+')", "operators, dictionaries and configurations have no OIDs"],
-    ["SELECT has_table_privilege('t', 'select')", "roles, access levels and policies"],
     ["SELECT pg_notify('a', 'b')", "NOTIFY is not supported"],
     ["SELECT numeric_accum(NULL, 1)", "the name is used only internally"],
     ["SELECT * FROM ts_debug('a')", "text search functions that inspect the parser"],

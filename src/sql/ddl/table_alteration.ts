@@ -89,9 +89,8 @@ export function authorizeAlteration(
     requireAlter(principal, table, { namespace: holder });
     return;
   }
-  const isView = catalog.view(schema, name) !== undefined;
   // The table may not exist yet, because an earlier statement in the request may create it.
-  requireRun(principal, isView ? "removeTable" : "defineTable", {
+  requireRun(principal, "defineTable", {
     action: `run ${node.type.toUpperCase()}`,
     position: node._location.start,
     ...(holder === undefined ? {} : { namespace: holder }),
