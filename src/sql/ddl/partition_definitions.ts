@@ -130,7 +130,7 @@ export interface NewPartition extends Pick<PartitionOf, "bounds"> {
   readonly partitioned?: Partitioning | undefined;
 }
 
-/** What a new partition has in addition to its table. */
+/** The elements that a new partition has in addition to its table. */
 export interface PartitionOwn {
   /** Adds it to the definition of the table. @throws {DatabaseError} */
   readonly addTo: (table: TableEntry, change: PartitionChange) => TableEntry;

@@ -204,7 +204,7 @@ export function derivedPartitions(
 
 /**
  * Returns a table in which the conditions of checks and indexes that apply to a single partition
- * follow from the bounds of the given partitions. What belongs to any other partition is removed.
+ * follow from the bounds of the given partitions. The elements of any other partition are removed.
  */
 export function withinPartitions(
   table: TableEntry,

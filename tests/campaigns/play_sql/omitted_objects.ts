@@ -63,7 +63,7 @@ const ROLLBACK = /^\s*(?:rollback|abort)\b/i;
 const ROUTINE =
   /^\s*(?:create|alter|drop)\s+(?:or\s+replace\s+)?(?:function|procedure|routine|aggregate)\b/i;
 
-/** What scripts have left behind on either side. */
+/** The objects that scripts have left behind on either side. */
 export interface LeftObjects {
   /** The names of objects of all kinds, without their schemas. */
   readonly names: ReadonlySet<string>;

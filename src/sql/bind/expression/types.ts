@@ -55,7 +55,7 @@ import { typeWithCollation } from "./collation_names.ts";
 const SIMPLE: ReadonlyMap<string, DataType> = new Map<string, DataType>([
   ["boolean", BOOLEAN],
   ["bool", BOOLEAN],
-  // Of several names that are equally similar to a misspelt one, the first is suggested.
+  // If several names are equally similar to a misspelt one, the first is suggested.
   ["int", INT],
   ["integer", INT],
   ["smallint", SMALLINT],
